@@ -1,0 +1,40 @@
+// What the models tell to whoever listens: recorders, timelines and checkers stand outside the
+// models and cost nothing when absent.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "models/common/journey.h"
+
+namespace marrow {
+
+/// A block or link was busy for [begin_ps, end_ps).
+struct Activity {
+  std::string_view block;  ///< for example "gpu0.l2" or "gpu0.pcie.up"
+  std::string_view what;   ///< for example "atomic", "MemWr"
+  Ps begin_ps = 0;
+  Ps end_ps = 0;
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// A message's journey is complete. Called in completion order.
+  virtual void on_journey(const Journey& journey) = 0;
+  /// Called only where wants_activity() is true.
+  virtual void on_activity(const Activity&) {}
+  virtual bool wants_activity() const { return false; }
+};
+
+/// Where a block reports its counters once a run has ended, for example
+/// add("gpu0.l2", "atomics", 1200, "count").
+class CounterSink {
+ public:
+  virtual ~CounterSink() = default;
+  virtual void add(std::string_view block, std::string_view counter, double value,
+                   std::string_view unit) = 0;
+};
+
+}  // namespace marrow
