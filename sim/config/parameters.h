@@ -1,0 +1,63 @@
+// Parameters with their evidence: values, units, ranges and sources from YAML files.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace marrow::config {
+
+enum class Evidence { kMeasured, kPublished, kDerived, kFitted, kAssumed };
+
+/// What the program knows of a parameter before any file is read. The unit is the key's last word
+/// after '_': cycles, ns, us, ghz, gbps, gtps, bytes, count, ratio, percent.
+struct Declaration {
+  std::string_view key;  ///< dotted, e.g. "gpu.l2.load_cycles"
+  double min = 0;        ///< inclusive
+  double max = 0;        ///< inclusive
+  std::string_view doc;  ///< one line: what it is, of which clock
+};
+
+struct Parameter {
+  std::string key;
+  double value = 0;
+  Evidence evidence = Evidence::kAssumed;
+  std::string source;                                ///< which capture, paper, reason
+  std::optional<std::pair<double, double>> interval; ///< 90 % interval where known
+  std::string place;                                 ///< "file:line" or "--set"
+  const Declaration* declaration = nullptr;
+};
+
+/// All parameters of a system, complete and checked against the declarations.
+class ParameterSet {
+ public:
+  /// Reads a system file and what it includes; later values win over included ones.
+  /// Throws InputError naming file, line, key and the nearest valid key for: missing or unreadable
+  /// file, YAML syntax, unknown key, wrong unit, value not a number or out of range, no source or
+  /// two, include cycle, duplicate key, parameter declared but given nowhere.
+  static ParameterSet load(const std::string& path, std::span<const Declaration> declarations);
+
+  /// Applies "key=value", "key+=value", "key-=value" or "key*=value" (one --set).
+  void set(std::string_view assignment);
+
+  double get(std::string_view key) const;  ///< throws std::logic_error if not declared
+  const Parameter& parameter(std::string_view key) const;
+  const std::vector<Parameter>& all() const { return parameters_; }  ///< in declaration order
+  const std::string& system() const { return system_; }              ///< the file's `system:` name
+  const std::string& description() const { return description_; }
+
+ private:
+  std::vector<Parameter> parameters_;
+  std::string system_, description_;
+};
+
+std::string_view name(Evidence evidence);
+/// The unit in a key: the known suffix after its last '_'; empty if it has none.
+std::string_view unit_of(std::string_view key);
+/// The candidate most like `word` (edit distance), or empty if none is near.
+std::string nearest(std::string_view word, std::span<const std::string_view> candidates);
+
+}  // namespace marrow::config
