@@ -9,6 +9,8 @@ namespace marrow {
 
 /// Writes to a temporary file beside `path`; commit() renames it to `path`.
 /// Without commit() the destructor removes it. Throws InputError if the place cannot be written.
+/// What is no regular file (/dev/stdout, a pipe) is written to directly; a link's target is
+/// replaced, not the link.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

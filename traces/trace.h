@@ -6,12 +6,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace marrow::trace {
 
 enum class OpKind : std::uint8_t {
-  kPut = 1, kPutSignal, kGet, kAtomic, kFence, kQuiet, kWait, kBarrier, kCompute
+  kPut = 1,
+  kPutSignal,
+  kGet,
+  kAtomic,
+  kFence,
+  kQuiet,
+  kWait,
+  kBarrier,
+  kCompute
 };
 
 struct Header {
@@ -34,18 +43,22 @@ struct Run {
   std::uint32_t queues = 1;
   std::uint64_t puts_per_lane = 0;
   std::vector<std::string> measured_stages;
+  /// Globaltimer value from which Measured::start_ns counts, and consumer_seen_ns where the
+  /// consumer is a GPU: a double cannot hold an absolute globaltimer to better than 256 ns.
+  std::uint64_t epoch_ns = 0;
 };
 
 struct Measured {
-  std::uint64_t start_ns = 0;
-  std::vector<std::uint32_t> stage_cycles;
+  std::uint64_t start_ns = 0;               ///< globaltimer, after Run::epoch_ns
+  std::vector<std::uint32_t> stage_cycles;  ///< in the order of Run::measured_stages
   std::uint32_t polls = 0;
-  std::uint64_t index = 0;
+  std::uint64_t index = 0;  ///< position in the queue
   bool rang = false;
-  bool timed_out = false;
-  double consumer_seen_ns = 0;
-  double consumer_read_ns = 0;
-  double consumer_done_ns = 0;
+  bool timed_out = false;  ///< the program gave up waiting
+  // the consumer's side, 0 where unknown
+  double consumer_seen_ns = 0;  ///< a GPU's globaltimer after Run::epoch_ns, or a CPU's own clock
+  double consumer_read_ns = 0;  ///< from seen until the entry was read
+  double consumer_done_ns = 0;  ///< from read until the completion was written
 };
 
 struct Op {
@@ -59,9 +72,13 @@ struct Op {
   std::optional<Measured> measured;
 };
 
+/// Lower-case name of an operation kind: "put_signal".
+std::string_view name(OpKind kind);
+
 /// Reads a trace file front to back.
-/// Throws InputError, naming file and record, on a missing, foreign, truncated or corrupt file and
-/// on a format version from the future.
+/// Throws InputError, naming file, record and run, on a missing, foreign, truncated or corrupt
+/// file, on a format version from the future and on a run or operation that breaks the format's
+/// rules.
 class Reader {
  public:
   explicit Reader(const std::string& path);
@@ -83,9 +100,11 @@ class Reader {
 };
 
 /// Writes a trace file; the file appears under its name only when close() has succeeded.
+/// Holds what it writes to the rules that Reader checks, and throws InputError like it.
 class Writer {
  public:
-  Writer(const std::string& path, const Header& header);
+  /// gzip_level: 1 (fast) to 9 (small).
+  Writer(const std::string& path, const Header& header, int gzip_level = 6);
   ~Writer();  ///< without close(): removes what was written
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;

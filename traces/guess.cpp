@@ -1,0 +1,47 @@
+#include "traces/guess.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "traces/importers.h"
+#include "traces/text.h"
+
+namespace marrow::trace {
+
+Guess guess(std::string_view head, std::string_view path) {
+  const auto import_as = [&](std::string_view format) {
+    return fmt::format("import it: marrow import {} {} --out FILE.trace", format, path);
+  };
+  if (head.starts_with("version https://git-lfs"))
+    return {"is a git-lfs pointer, not the file itself", "fetch the file: git lfs pull"};
+  if (head.starts_with("PK\x03\x04")) return {"looks like a zip archive", "unpack it first"};
+  if (head.starts_with("\x28\xb5\x2f\xfd"))
+    return {"looks like zstd-compressed data", "unpack it first: zstd -d"};
+  if (head.starts_with("\xfd"
+                       "7zXZ"))
+    return {"looks like xz-compressed data", "unpack it first: xz -d"};
+  if (head.starts_with("SQLite format 3"))
+    return {"looks like an SQLite database", "export it as CSV"};
+  const auto is_text = [](char c) {
+    return c >= ' ' || c == '\n' || c == '\r' || c == '\t' || c < 0;
+  };
+  // A record's own header starts with bytes below ' '.
+  if (head.empty() || !std::all_of(head.begin(), head.end(), is_text))
+    return {"holds binary data of another kind", "traces are made by marrow import"};
+  if (head.front() == '{' || head.front() == '[')
+    return {"looks like JSON", "no importer reads JSON; see marrow import --help"};
+  const std::string_view line = head.substr(0, head.find_first_of("\r\n"));
+  if (line.find(',') != std::string_view::npos && line.find(": ") == std::string_view::npos) {
+    const std::string format = csv_format_of(line);
+    if (!format.empty())
+      return {fmt::format("looks like a CSV file in the {} layout", format), import_as(format)};
+    return {"looks like a CSV file of an unknown layout",
+            "importers read host-consumer-csv, device-consumer-csv and peer-consumer-csv"};
+  }
+  if (head.find("runs:") != std::string_view::npos)
+    return {"looks like a workload in YAML", import_as("workload-yaml")};
+  return {fmt::format("looks like text ('{}')", shown(line)), "traces are made by marrow import"};
+}
+
+}  // namespace marrow::trace

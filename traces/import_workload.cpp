@@ -1,0 +1,188 @@
+// A workload written by hand: what to put, how often and from how many warps; no captured times.
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+#include <vector>
+
+#include "models/common/error.h"
+#include "traces/importers.h"
+#include "traces/rules.h"
+#include "traces/source.h"
+#include "traces/text.h"
+#include "traces/trace.h"
+
+namespace marrow::trace {
+
+namespace {
+
+constexpr std::uint64_t kMaxWarps = 1 << 16;
+constexpr std::uint64_t kMaxPuts = 1ull << 40;
+
+std::string place(const std::string& path, const YAML::Mark& mark) {
+  return mark.is_null() ? path : fmt::format("{}:{}", path, mark.line + 1);
+}
+
+std::uint64_t to_whole(const std::string& path, const YAML::Node& node, const std::string& key,
+                       std::uint64_t min, std::uint64_t max) {
+  const std::string range = fmt::format("write a whole number, {} to {}", min, max);
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size())
+    throw InputError(place(path, node.Mark()),
+                     fmt::format("{}: {} is not a whole number from 0 on", key,
+                                 node.IsScalar() ? "'" + shown(text) + "'" : "this"),
+                     range);
+  if (error != std::errc() || value < min || value > max)
+    throw InputError(place(path, node.Mark()),
+                     fmt::format("{}: {} is out of range", key, shown(text)), range);
+  return value;
+}
+
+std::string to_text(const std::string& path, const YAML::Node& node, const std::string& key) {
+  if (!node.IsScalar() || node.Scalar().empty())
+    throw InputError(place(path, node.Mark()), fmt::format("{}: is no text", key), "write a name");
+  return node.Scalar();
+}
+
+/// A YAML map whose keys are all known and stand once.
+class Fields {
+ public:
+  Fields(const std::string& path, const YAML::Node& node, std::string what,
+         std::span<const std::string_view> known)
+      : path_(path), what_(std::move(what)), node_(node) {
+    if (!node.IsMap())
+      throw InputError(place(path, node.Mark()), fmt::format("{} is not a map", what_),
+                       fmt::format("write 'key: value' lines; keys: {}", listed(known)));
+    std::vector<std::string> seen;
+    for (const auto& entry : node) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (!known.empty() && std::find(known.begin(), known.end(), key) == known.end())
+        throw InputError(place(path, entry.first.Mark()),
+                         fmt::format("{}: unknown key '{}'", what_, shown(key)),
+                         choose_from(key, known));
+      if (std::find(seen.begin(), seen.end(), key) != seen.end())
+        throw InputError(place(path, entry.first.Mark()),
+                         fmt::format("{}: key '{}' stands twice", what_, shown(key)),
+                         "remove one of them");
+      seen.push_back(key);
+    }
+  }
+
+  YAML::Node get(const char* key) const { return node_[key]; }
+  YAML::Node need(const char* key) const {
+    const YAML::Node value = node_[key];
+    if (!value)
+      throw InputError(place(path_, node_.Mark()),
+                       fmt::format("{}: key '{}' is missing", what_, key),
+                       fmt::format("add '{}: ...'", key));
+    return value;
+  }
+  std::string text(const char* key) const { return to_text(path_, need(key), key); }
+  std::uint64_t whole(const char* key, std::uint64_t min, std::uint64_t max) const {
+    return to_whole(path_, need(key), key, min, max);
+  }
+  std::uint64_t whole_or(const char* key, std::uint64_t otherwise, std::uint64_t max) const {
+    return get(key) ? whole(key, 0, max) : otherwise;
+  }
+
+ private:
+  std::string path_, what_;
+  YAML::Node node_;
+};
+
+void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
+               Writer& writer) {
+  constexpr std::string_view kKeys[] = {
+      "name",          "protocol", "choices",    "warps",      "queues",
+      "puts_per_warp", "bytes",    "wait_every", "gap_cycles", "sms"};
+  const Fields fields(path, node, fmt::format("run {}", number), kKeys);
+  Run run;
+  run.name = fields.text("name");
+  run.protocol = fields.text("protocol");
+  const std::uint64_t warps = fields.whole("warps", 1, kMaxWarps);
+  run.queues = static_cast<std::uint32_t>(fields.whole("queues", 1, kMaxWarps));
+  const std::uint64_t puts = fields.whole("puts_per_warp", 1, kMaxPuts);
+  const std::uint64_t bytes = fields.whole("bytes", 0, kMaxOpBytes);
+  const std::uint64_t wait_every = fields.whole_or("wait_every", 0, kMaxPuts);
+  const std::uint64_t gap_cycles = fields.whole_or("gap_cycles", 0, kMaxPuts);
+  run.puts_per_lane = puts;
+
+  if (const YAML::Node choices = fields.get("choices"); choices && !choices.IsNull()) {
+    const Fields checked(path, choices, "choices", {});
+    for (const auto& entry : choices) {
+      const std::string key = to_text(path, entry.first, "choices");
+      run.choices[key] = to_text(path, entry.second, key);
+    }
+  }
+  const YAML::Node sms = fields.get("sms");
+  if (sms && (!sms.IsSequence() || sms.size() != warps))
+    throw InputError(place(path, sms.Mark()),
+                     sms.IsSequence() ? fmt::format("sms: {} SMs for {} warps", sms.size(), warps)
+                                      : std::string("sms: is not a list"),
+                     "list one SM for each warp, as [0, 1, 2], or leave it out");
+  for (std::uint32_t w = 0; w < warps; ++w) {
+    run.lanes.push_back({w, std::nullopt, w % run.queues});
+    if (sms)
+      run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
+  }
+  writer.run(run);
+
+  // Puts in a row that are alike are one record; every warp writes one in turn.
+  Op op;
+  op.bytes = bytes;
+  op.compute_cycles = gap_cycles;
+  for (std::uint64_t at = 0; at < puts; at += op.count) {
+    const std::uint64_t alike_until = puts - 1;  // the last put alone flushes
+    op.flush = at == alike_until;
+    op.wait = op.flush || (wait_every != 0 && (at + 1) % wait_every == 0);
+    op.count = 1;
+    if (!op.flush && wait_every <= 1) op.count = alike_until - at;
+    if (!op.wait && wait_every > 1)
+      op.count = std::min(alike_until, at / wait_every * wait_every + wait_every - 1) - at;
+    for (const Lane& lane : run.lanes) {
+      op.warp = lane.warp;
+      writer.op(op);
+    }
+  }
+}
+
+std::string slurp(const std::string& path) {
+  Lines lines(path);
+  std::string text;
+  for (std::string_view line; lines.next(line); text += '\n') text += line;
+  return text;
+}
+
+}  // namespace
+
+void import_workload_yaml(const std::string& in, const std::string& out,
+                          const ImportOptions& options) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(slurp(in));
+  } catch (const YAML::Exception& e) {
+    throw InputError(place(in, e.mark), fmt::format("is no YAML: {}", e.msg),
+                     "check indentation, colons and brackets");
+  }
+  constexpr std::string_view kKeys[] = {"machine", "runs"};
+  const Fields fields(in, root, "the workload", kKeys);
+  const YAML::Node runs = fields.need("runs");
+  if (!runs.IsSequence() || runs.size() == 0)
+    throw InputError(place(in, runs.Mark()), "runs: is not a list of runs",
+                     "write '- name: ...' below it");
+  Header header;
+  header.machine = options.machine ? *options.machine : fields.text("machine");
+  header.origin =
+      fmt::format("{}: workload written by hand", std::filesystem::path(in).filename().string());
+  Writer writer(out, header);
+  for (std::size_t i = 0; i < runs.size(); ++i) write_run(in, runs[i], i + 1, writer);
+  writer.close();
+}
+
+}  // namespace marrow::trace

@@ -1,0 +1,429 @@
+#include "traces/trace.h"
+
+#include <fmt/format.h>
+#include <google/protobuf/arena.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/logging.h>
+
+#include <algorithm>
+#include <boost/iostreams/concepts.hpp>
+#include <boost/iostreams/filter/gzip.hpp>
+#include <boost/iostreams/filtering_streambuf.hpp>
+#include <cstring>
+
+#include "models/common/error.h"
+#include "traces/atomic_file.h"
+#include "traces/format/trace.pb.h"
+#include "traces/guess.h"
+#include "traces/rules.h"
+#include "traces/source.h"
+
+namespace marrow::trace {
+
+namespace bio = boost::iostreams;
+
+namespace {
+
+constexpr int kMaxVarintBytes = 5;
+constexpr int kRecordsInArena = 256;  // what fits into its first block, measured times included
+const char* const kAgain = "make or fetch it again";
+
+// Protobuf prints to stderr what it also returns; users get it once, as an InputError.
+void silence_protobuf() {
+  static const bool once = [] {
+    google::protobuf::SetLogHandler(nullptr);
+    return true;
+  }();
+  (void)once;
+}
+
+Run run_from(const v1::Run& in) {
+  Run out;
+  out.name = in.name();
+  out.protocol = in.protocol();
+  out.choices.insert(in.choices().begin(), in.choices().end());
+  out.lanes.reserve(static_cast<std::size_t>(in.lanes_size()));
+  for (const v1::Lane& lane : in.lanes())
+    out.lanes.push_back(
+        {lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt, lane.queue()});
+  out.queues = in.queues();
+  out.puts_per_lane = in.puts_per_lane();
+  out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
+  out.epoch_ns = in.epoch_ns();
+  return out;
+}
+
+void fill(Op& out, const v1::Op& in) {
+  if (in.kind() < v1::OP_PUT || in.kind() > v1::OP_COMPUTE)
+    throw Fault{fmt::format("unknown operation kind {}", static_cast<int>(in.kind())),
+                "the file may be from a later marrow"};
+  out.kind = static_cast<OpKind>(in.kind());
+  out.warp = in.warp();
+  out.bytes = in.bytes();
+  out.flush = in.flush();
+  out.wait = in.wait();
+  out.compute_cycles = in.compute_cycles();
+  out.count = std::max<std::uint64_t>(in.count(), 1);
+  if (!in.has_measured()) {
+    out.measured.reset();
+    return;
+  }
+  if (!out.measured) out.measured.emplace();
+  const v1::Measured& from = in.measured();
+  Measured& m = *out.measured;
+  m.start_ns = from.start_ns();
+  m.stage_cycles.assign(from.stage_cycles().begin(), from.stage_cycles().end());
+  m.polls = from.polls();
+  m.index = from.index();
+  m.rang = from.rang();
+  m.timed_out = from.timed_out();
+  m.consumer_seen_ns = from.consumer_seen_ns();
+  m.consumer_read_ns = from.consumer_read_ns();
+  m.consumer_done_ns = from.consumer_done_ns();
+}
+
+void fill(v1::Op& out, const Op& in) {
+  out.Clear();
+  out.set_kind(static_cast<v1::OpKind>(in.kind));
+  out.set_warp(in.warp);
+  out.set_bytes(in.bytes);
+  out.set_flush(in.flush);
+  out.set_wait(in.wait);
+  out.set_compute_cycles(in.compute_cycles);
+  if (in.count > 1) out.set_count(in.count);
+  if (!in.measured) return;
+  const Measured& from = *in.measured;
+  v1::Measured& m = *out.mutable_measured();
+  m.set_start_ns(from.start_ns);
+  m.mutable_stage_cycles()->Assign(from.stage_cycles.begin(), from.stage_cycles.end());
+  m.set_polls(from.polls);
+  m.set_index(from.index);
+  m.set_rang(from.rang);
+  m.set_timed_out(from.timed_out);
+  m.set_consumer_seen_ns(from.consumer_seen_ns);
+  m.set_consumer_read_ns(from.consumer_read_ns);
+  m.set_consumer_done_ns(from.consumer_done_ns);
+}
+
+}  // namespace
+
+std::string_view name(OpKind kind) {
+  constexpr std::string_view kNames[] = {"",      "put",   "put_signal", "get",     "atomic",
+                                         "fence", "quiet", "wait",       "barrier", "compute"};
+  const auto i = static_cast<std::size_t>(kind);
+  return i < std::size(kNames) ? kNames[i] : std::string_view();
+}
+
+// ---------------------------------------------------------------------------------------- Reader
+
+struct Reader::Impl {
+  explicit Impl(std::string file) : path(std::move(file)) { open(); }
+
+  void open();
+  bool ensure(std::size_t n);
+  bool read_record();
+  void load();
+  const v1::Record& peek() {
+    if (!loaded) load();
+    return *record;
+  }
+  [[noreturn]] void fail(const Fault& f) const;
+
+  std::string path;
+  std::optional<Source> source;
+  std::vector<char> buffer;
+  std::size_t begin = 0, end = 0;  // what of the buffer is filled and not yet used
+
+  // Messages live in an arena that is emptied now and then: no allocation for an operation.
+  std::vector<char> arena_block = std::vector<char>(1 << 17);
+  google::protobuf::Arena arena{arena_block.data(), arena_block.size()};
+  v1::Record* record = nullptr;
+  int records_in_arena = 0;
+  bool loaded = false;  // record was read and not yet handed out
+
+  std::uint64_t records = 0, runs = 0, ops = 0;
+  Header header;
+  Run run;  // the current one
+  RunRules rules;
+  Op checked;  // the record's operation where it is one
+};
+
+void Reader::Impl::fail(const Fault& f) const {
+  if (records == 0) throw InputError(path, f.problem, f.mend);
+  throw InputError(path,
+                   fmt::format("record {}{}: {}", records,
+                               runs == 0 ? "" : fmt::format(" (run '{}')", run.name), f.problem),
+                   f.mend);
+}
+
+void Reader::Impl::open() {
+  silence_protobuf();
+  source.emplace(path);
+  buffer.resize(1 << 18);
+  begin = end = 0;
+  records = runs = ops = 0;
+  loaded = false;
+  run = {};
+
+  // A foreign file is told apart before anything is parsed: a trace is gzipped and starts with a
+  // record (length, then tag) that holds a header.
+  try {
+    ensure(256);
+  } catch (const Fault& f) {
+    fail(f);
+  }
+  const std::string_view head(buffer.data() + begin, std::min<std::size_t>(end - begin, 256));
+  std::size_t tag = 0;
+  while (tag < head.size() && tag < kMaxVarintBytes && (head[tag] & 0x80)) ++tag;
+  const bool is_record = tag + 1 < head.size() && head[tag + 1] == ((1 << 3) | 2);
+  if (head.empty()) throw InputError(path, "holds nothing once unpacked", kAgain);
+  if (!source->gzipped() || !is_record) {
+    const Guess g = guess(head, path);
+    throw InputError(
+        path, fmt::format("is not a trace: it {}{}", g.looks, source->gzipped() ? ", gzipped" : ""),
+        g.mend);
+  }
+  load();
+  if (!record->has_header()) fail({"the first record is no header", kAgain});
+  const v1::Header& in = record->header();
+  header = {in.machine(), in.origin(), in.sm_clock_ghz()};
+  loaded = false;
+}
+
+/// Makes n bytes stand together in the buffer, or what is left of the file; true if all n do.
+bool Reader::Impl::ensure(std::size_t n) {
+  if (end - begin >= n) return true;
+  std::memmove(buffer.data(), buffer.data() + begin, end - begin);
+  end -= begin;
+  begin = 0;
+  if (buffer.size() < n) buffer.resize(n);
+  end += source->read(buffer.data() + end, buffer.size() - end);
+  return end - begin >= n;
+}
+
+/// False at the file's end.
+bool Reader::Impl::read_record() {
+  ensure(kMaxVarintBytes);
+  if (begin == end) return false;
+  ++records;
+  std::uint64_t length = 0;
+  int shift = 0;
+  for (bool more = true; more; shift += 7) {
+    if (begin == end) throw Fault{"the file is truncated: it ends inside a record", kAgain};
+    if (shift >= 7 * kMaxVarintBytes)
+      throw Fault{"the file is corrupt: a record has no length", kAgain};
+    const auto byte = static_cast<unsigned char>(buffer[begin++]);
+    length |= std::uint64_t{byte & 0x7fu} << shift;
+    more = byte & 0x80;
+  }
+  if (length > kMaxRecordBytes)
+    throw Fault{fmt::format("the file is corrupt: a record of {} bytes (at most 16 MiB)", length),
+                kAgain};
+  if (!ensure(length)) throw Fault{"the file is truncated: it ends inside a record", kAgain};
+
+  if (record == nullptr || ++records_in_arena > kRecordsInArena) {
+    arena.Reset();
+    record = google::protobuf::Arena::CreateMessage<v1::Record>(&arena);
+    records_in_arena = 0;
+  }
+  if (!record->ParseFromArray(buffer.data() + begin, static_cast<int>(length)))
+    throw Fault{"the file is corrupt: the record cannot be parsed", kAgain};
+  begin += length;
+  return true;
+}
+
+/// Reads the next record and holds it to the rules.
+void Reader::Impl::load() {
+  try {
+    if (!read_record()) {
+      ++records;
+      throw Fault{"the file is truncated: the end record is missing", kAgain};
+    }
+    switch (record->kind_case()) {
+      case v1::Record::kHeader: {
+        const std::uint32_t version = record->header().format_version();
+        if (records != 1) throw Fault{"a second header", kAgain};
+        if (version > kFormatVersion)
+          throw Fault{fmt::format("format version {} is from the future (this marrow reads {})",
+                                  version, kFormatVersion),
+                      "use a later marrow"};
+        if (version == 0) throw Fault{"the header has no format version", kAgain};
+        break;
+      }
+      case v1::Record::kRun:
+        run = run_from(record->run());
+        ++runs;
+        rules = RunRules(run);
+        break;
+      case v1::Record::kOp:
+        ++ops;
+        if (runs == 0) throw Fault{"an operation before the first run", kAgain};
+        fill(checked, record->op());
+        rules.check(checked);
+        break;
+      case v1::Record::kEnd:
+        if (record->end().runs() != runs || record->end().ops() != ops)
+          throw Fault{
+              fmt::format("{} runs and {} operations were read, but the end record counts {} "
+                          "and {}: the file is truncated or spliced",
+                          runs, ops, record->end().runs(), record->end().ops()),
+              kAgain};
+        if (ensure(1)) throw Fault{"data after the end record", kAgain};
+        break;
+      case v1::Record::KIND_NOT_SET:
+        throw Fault{"a record of unknown kind", "the file may be from a later marrow"};
+    }
+  } catch (const Fault& f) {
+    if (records == 0) ++records;  // the first one could not be read
+    fail(f);
+  }
+  loaded = true;
+}
+
+Reader::Reader(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
+Reader::~Reader() = default;
+
+const Header& Reader::header() const { return impl_->header; }
+
+std::optional<Run> Reader::next_run() {
+  while (impl_->peek().has_op()) impl_->loaded = false;
+  if (impl_->record->has_end()) return std::nullopt;
+  impl_->loaded = false;
+  return impl_->run;
+}
+
+bool Reader::next_op(Op& op) {
+  if (!impl_->peek().has_op()) return false;
+  op = impl_->checked;
+  impl_->loaded = false;
+  return true;
+}
+
+void Reader::rewind() { impl_->open(); }
+
+// ---------------------------------------------------------------------------------------- Writer
+
+namespace {
+
+/// Lets write errors through, where Boost's own adapter loses them.
+struct Sink : bio::sink {
+  std::ostream* out;
+
+  explicit Sink(std::ostream& stream) : out(&stream) {}
+  std::streamsize write(const char* bytes, std::streamsize n) {
+    out->write(bytes, n);
+    return n;
+  }
+};
+
+}  // namespace
+
+struct Writer::Impl {
+  Impl(const std::string& file, int gzip_level) : path(file), file_out(file) {
+    silence_protobuf();
+    deflated.push(bio::gzip_compressor(bio::gzip_params(gzip_level), 1 << 16));
+    deflated.push(Sink(file_out.stream()), 1 << 16);
+  }
+
+  void put(bool check_text);
+  [[noreturn]] void fail(const Fault& f) const {
+    throw InputError(path,
+                     fmt::format("record {}{}: {}", records + 1,
+                                 runs == 0 ? "" : fmt::format(" (run '{}')", run_name), f.problem),
+                     f.mend);
+  }
+
+  std::string path;
+  AtomicFile file_out;
+  bio::filtering_streambuf<bio::output> deflated;
+  v1::Record record;
+  std::string buffer;
+  RunRules rules;
+  std::string run_name;
+  std::uint64_t records = 0, runs = 0, ops = 0;
+  bool closed = false;
+};
+
+void Writer::Impl::put(bool check_text) {
+  const std::size_t length = record.ByteSizeLong();
+  if (length > kMaxRecordBytes)
+    fail({fmt::format("a record of {} bytes (at most 16 MiB)", length), "use fewer lanes"});
+  buffer.clear();
+  {
+    google::protobuf::io::StringOutputStream stream(&buffer);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);  // maps in a fixed order: same input, same bytes
+    coded.WriteVarint32(static_cast<std::uint32_t>(length));
+    record.SerializeWithCachedSizes(&coded);
+  }
+  if (check_text && !v1::Record().ParseFromArray(buffer.data() + (buffer.size() - length),
+                                                 static_cast<int>(length)))
+    fail({"a name or text is not UTF-8", "write it in UTF-8"});
+  deflated.sputn(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+  ++records;
+}
+
+Writer::Writer(const std::string& path, const Header& header, int gzip_level)
+    : impl_(std::make_unique<Impl>(path, gzip_level)) {
+  v1::Header& out = *impl_->record.mutable_header();
+  out.set_format_version(kFormatVersion);
+  out.set_machine(header.machine);
+  out.set_origin(header.origin);
+  out.set_sm_clock_ghz(header.sm_clock_ghz);
+  impl_->put(true);
+}
+
+Writer::~Writer() = default;
+
+void Writer::run(const Run& run) {
+  ++impl_->runs;
+  impl_->run_name = run.name;
+  try {
+    impl_->rules = RunRules(run);
+  } catch (const Fault& f) {
+    impl_->fail(f);
+  }
+  v1::Run& out = *impl_->record.mutable_run();
+  out.Clear();
+  out.set_name(run.name);
+  out.set_protocol(run.protocol);
+  for (const auto& [key, value] : run.choices) (*out.mutable_choices())[key] = value;
+  for (const Lane& lane : run.lanes) {
+    v1::Lane& l = *out.add_lanes();
+    l.set_warp(lane.warp);
+    l.set_sm(lane.sm.value_or(0));
+    l.set_sm_known(lane.sm.has_value());
+    l.set_queue(lane.queue);
+  }
+  out.set_queues(run.queues);
+  out.set_puts_per_lane(run.puts_per_lane);
+  for (const std::string& stage : run.measured_stages) out.add_measured_stages(stage);
+  out.set_epoch_ns(run.epoch_ns);
+  impl_->put(true);
+}
+
+void Writer::op(const Op& op) {
+  try {
+    if (impl_->runs == 0) throw Fault{"an operation before the first run", "write its run first"};
+    impl_->rules.check(op);
+  } catch (const Fault& f) {
+    impl_->fail(f);
+  }
+  fill(*impl_->record.mutable_op(), op);
+  impl_->put(false);
+  ++impl_->ops;
+}
+
+void Writer::close() {
+  if (impl_->closed) return;
+  v1::End& out = *impl_->record.mutable_end();
+  out.set_runs(impl_->runs);
+  out.set_ops(impl_->ops);
+  impl_->put(false);
+  impl_->deflated.reset();
+  impl_->file_out.commit();
+  impl_->closed = true;
+}
+
+}  // namespace marrow::trace
