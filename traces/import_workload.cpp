@@ -77,6 +77,13 @@ class Fields {
   YAML::Node get(const char* key) const { return node_[key]; }
   YAML::Node need(const char* key) const {
     const YAML::Node value = node_[key];
+    if (value && value.IsNull()) {
+      // An empty value's own mark lies behind it.
+      for (const auto& entry : node_)
+        if (entry.first.Scalar() == key)
+          throw InputError(place(path_, entry.first.Mark()),
+                           fmt::format("{}: key '{}' has no value", what_, key), "write one");
+    }
     if (!value)
       throw InputError(place(path_, node_.Mark()),
                        fmt::format("{}: key '{}' is missing", what_, key),

@@ -50,16 +50,16 @@ std::size_t Source::read(char* to, std::size_t n) {
     if (file_.bad()) throw Fault{"reading failed", "check the disk"};
     return got;
   } catch (const bio::gzip_error& e) {
-    // At the file's end every complaint means the same: something is missing.
-    if (file_.eof() && e.error() != bio::gzip::bad_crc && e.error() != bio::gzip::bad_length)
+    if (e.error() == bio::gzip::bad_footer ||
+        (e.error() == bio::gzip::zlib_error && e.zlib_error_code() == bio::zlib::buf_error))
       throw Fault{"the file is truncated: its gzip stream ends early", again};
-    throw Fault{
-        fmt::format("the file is corrupt: {}",
-                    e.error() == bio::gzip::bad_crc      ? "gzip checksum mismatch"
-                    : e.error() == bio::gzip::bad_length ? "gzip length mismatch"
-                    : e.error() == bio::gzip::bad_header ? "no gzip header where one should be"
-                                                         : "its gzip stream is broken"),
-        again};
+    if (e.error() == bio::gzip::bad_header)
+      throw Fault{"the file is truncated or corrupt: no whole gzip header where one should be",
+                  again};
+    throw Fault{fmt::format("the file is corrupt: {}", e.error() == bio::gzip::bad_crc
+                                                           ? "gzip checksum mismatch"
+                                                           : "its gzip stream is broken"),
+                again};
   } catch (const std::ios_base::failure&) {
     throw Fault{"the file is corrupt: its gzip stream is broken", again};
   }
