@@ -1,10 +1,12 @@
 // Parameters with their evidence: values, units, ranges and sources from YAML files.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,22 +27,38 @@ struct Parameter {
   std::string key;
   double value = 0;
   Evidence evidence = Evidence::kAssumed;
-  std::string source;                                ///< which capture, paper, reason
-  std::optional<std::pair<double, double>> interval; ///< 90 % interval where known
-  std::string place;                                 ///< "file:line" or "--set"
+  std::string source;                                 ///< which capture, paper, reason
+  std::optional<std::pair<double, double>> interval;  ///< 90 % interval where known
+  std::string place;                                  ///< "file:line" or "--set"
   const Declaration* declaration = nullptr;
 };
 
-/// All parameters of a system, complete and checked against the declarations.
+/// All parameters of a system, complete and checked against the declarations, which must outlive
+/// it.
+///
+/// A system file:
+///
+///     system: h200-c                    # an included file may say `fragment: name` instead
+///     description: one line             # optional
+///     include: [../gpus/h200.yaml]      # optional, relative to this file; one name or a list
+///     parameters:
+///       gpu:
+///         sm:
+///           clock_ghz: {value: 1.98, measured: "which capture", interval: [1.97, 1.99]}
+///       gpu.l2.load_cycles: {value: 273, assumed: "why"}
+///
+/// Each entry has exactly one source: measured, published, derived, fitted or assumed.
 class ParameterSet {
  public:
   /// Reads a system file and what it includes; later values win over included ones.
   /// Throws InputError naming file, line, key and the nearest valid key for: missing or unreadable
   /// file, YAML syntax, unknown key, wrong unit, value not a number or out of range, no source or
-  /// two, include cycle, duplicate key, parameter declared but given nowhere.
+  /// two, interval that misses the value or leaves the range, include cycle, duplicate key,
+  /// parameter declared but given nowhere. Faults of entries are collected and told together.
   static ParameterSet load(const std::string& path, std::span<const Declaration> declarations);
 
   /// Applies "key=value", "key+=value", "key-=value" or "key*=value" (one --set).
+  /// The parameter is `assumed` from then on and has no interval. Throws InputError.
   void set(std::string_view assignment);
 
   double get(std::string_view key) const;  ///< throws std::logic_error if not declared
@@ -50,7 +68,10 @@ class ParameterSet {
   const std::string& description() const { return description_; }
 
  private:
+  const Parameter* find(std::string_view key) const;
+
   std::vector<Parameter> parameters_;
+  std::unordered_map<std::string_view, std::size_t> index_;  // views of the declarations' keys
   std::string system_, description_;
 };
 
