@@ -9,12 +9,28 @@
 
 namespace marrow::trace {
 
+bool starts_like_trace(std::string_view head) {
+  const auto skip_varint = [&] {
+    std::size_t n = 0;
+    while (n < head.size() && n < 4 && (head[n] & 0x80)) ++n;
+    head.remove_prefix(std::min(n + 1, head.size()));
+  };
+  // Protobuf's wire format: (field number << 3) | type. A header's fields are 1 to 4.
+  skip_varint();
+  if (!head.starts_with((1 << 3) | 2)) return false;
+  head.remove_prefix(1);
+  skip_varint();
+  return !head.empty() && head[0] >> 3 >= 1 && head[0] >> 3 <= 4;
+}
+
 Guess guess(std::string_view head, std::string_view path) {
   const auto import_as = [&](std::string_view format) {
     return fmt::format("import it: marrow import {} {} --out FILE.trace", format, path);
   };
   if (head.starts_with("version https://git-lfs"))
     return {"is a git-lfs pointer, not the file itself", "fetch the file: git lfs pull"};
+  if (starts_like_trace(head))
+    return {"is a marrow trace already", "look at it: marrow trace info " + std::string(path)};
   if (head.starts_with("PK\x03\x04")) return {"looks like a zip archive", "unpack it first"};
   if (head.starts_with("\x28\xb5\x2f\xfd"))
     return {"looks like zstd-compressed data", "unpack it first: zstd -d"};

@@ -11,7 +11,10 @@ struct Guess {
   std::string mend;   ///< "import it: marrow import ..."
 };
 
-/// From the file's first (inflated) bytes.
+/// Whether (inflated) bytes start as a trace does: a record that holds a header.
+bool starts_like_trace(std::string_view head);
+
+/// From the file's first (inflated) bytes, some 256 of them.
 Guess guess(std::string_view head, std::string_view path);
 
 }  // namespace marrow::trace

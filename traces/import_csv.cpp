@@ -115,9 +115,8 @@ class Table {
                            : fmt::format("the header is that of {}: import it as such", other);
     };
     if (found.size() < 2) {
-      const Guess g = guess(line, path);
-      throw InputError(place, fmt::format("no CSV header: the file {}", g.looks),
-                       fmt::format("{} needs the columns {}", layout.format, layout.header));
+      const Guess g = guess(lines_.head(), path);
+      throw InputError(place, fmt::format("no CSV header: the file {}", g.looks), g.mend);
     }
     for (const std::string_view column : columns_) {
       const auto at = std::find(found.begin(), found.end(), column);

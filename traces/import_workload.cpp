@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <limits>
-#include <sstream>
+#include <optional>
 #include <vector>
 
 #include "models/common/error.h"
+#include "traces/guess.h"
 #include "traces/importers.h"
 #include "traces/rules.h"
 #include "traces/source.h"
@@ -159,24 +159,31 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   }
 }
 
-std::string slurp(const std::string& path) {
+/// The file as one YAML map.
+YAML::Node parsed(const std::string& path) {
   Lines lines(path);
   std::string text;
   for (std::string_view line; lines.next(line); text += '\n') text += line;
-  return text;
+  YAML::Node root;
+  std::optional<YAML::Exception> error;
+  try {
+    root = YAML::Load(text);
+  } catch (const YAML::Exception& e) {
+    error = e;
+  }
+  if (!error && root.IsMap()) return root;
+  const Guess g = guess(lines.head(), path);
+  if (!error || lines.head().find("runs:") == std::string::npos)
+    throw InputError(path, "is no workload: it " + g.looks, g.mend);
+  throw InputError(place(path, error->mark), "is no YAML: " + error->msg,
+                   "check indentation, colons and brackets");
 }
 
 }  // namespace
 
 void import_workload_yaml(const std::string& in, const std::string& out,
                           const ImportOptions& options) {
-  YAML::Node root;
-  try {
-    root = YAML::Load(slurp(in));
-  } catch (const YAML::Exception& e) {
-    throw InputError(place(in, e.mark), fmt::format("is no YAML: {}", e.msg),
-                     "check indentation, colons and brackets");
-  }
+  const YAML::Node root = parsed(in);
   constexpr std::string_view kKeys[] = {"machine", "runs"};
   const Fields fields(in, root, "the workload", kKeys);
   const YAML::Node runs = fields.need("runs");

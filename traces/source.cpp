@@ -85,6 +85,7 @@ bool Lines::next(std::string_view& line) {
       fail(f);
     }
     buffer_.resize(kept + got);
+    if (head_.empty()) head_ = buffer_.substr(0, 256);
     at_end_ = got == 0;
   }
   if (newline == std::string::npos) {

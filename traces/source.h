@@ -33,6 +33,8 @@ class Lines {
 
   /// The next line, valid until the next call; false at the end. Throws InputError.
   bool next(std::string_view& line);
+  /// The file's first bytes, as far as they are known after the first next().
+  const std::string& head() const { return head_; }
   std::size_t number() const { return number_; }  ///< of the line that next() gave, from 1
   /// False if the file ended in the middle of the last line.
   bool ended_by_newline() const { return ended_by_newline_; }
@@ -40,7 +42,7 @@ class Lines {
  private:
   Source source_;
   std::string path_;
-  std::string buffer_;
+  std::string buffer_, head_;
   std::size_t begin_ = 0;
   std::size_t number_ = 0;
   bool ended_by_newline_ = true;

@@ -166,19 +166,15 @@ void Reader::Impl::open() {
   loaded = false;
   run = {};
 
-  // A foreign file is told apart before anything is parsed: a trace is gzipped and starts with a
-  // record (length, then tag) that holds a header.
+  // A foreign file is told apart before anything is parsed.
   try {
     ensure(256);
   } catch (const Fault& f) {
     fail(f);
   }
   const std::string_view head(buffer.data() + begin, std::min<std::size_t>(end - begin, 256));
-  std::size_t tag = 0;
-  while (tag < head.size() && tag < kMaxVarintBytes && (head[tag] & 0x80)) ++tag;
-  const bool is_record = tag + 1 < head.size() && head[tag + 1] == ((1 << 3) | 2);
   if (head.empty()) throw InputError(path, "holds nothing once unpacked", kAgain);
-  if (!source->gzipped() || !is_record) {
+  if (!source->gzipped() || !starts_like_trace(head)) {
     const Guess g = guess(head, path);
     throw InputError(
         path, fmt::format("is not a trace: it {}{}", g.looks, source->gzipped() ? ", gzipped" : ""),

@@ -226,7 +226,7 @@ TEST_F(MalformedCsv, HeaderFaultsNameTheColumnAndTheOtherLayout) {
              at(1, "no CSV header: the file is a git-lfs pointer"));
   EXPECT_HAS(
       error_of_text("device.csv", read_file(source_file("traces/h200-b-host-consumer.trace"))),
-      at(1, ""));
+      at(1, "no CSV header: the file is a marrow trace already"));
 }
 
 TEST_F(MalformedCsv, EmptyAndMissingFilesAreTold) {

@@ -139,7 +139,14 @@ TEST_F(MalformedWorkload, FilesThatAreNoWorkloadAreTold) {
              "the file is empty");
   make("w.yaml", "just text\n");
   EXPECT_HAS(error_of([&] { import_workload_yaml(path("w.yaml"), path("t")); }),
-             at(1, "the workload is not a map"));
+             path("w.yaml") + ": is no workload: it looks like text ('just text')");
+  make("w.yaml", read_file(source_file("tests/fixtures/traces/device.csv")));
+  EXPECT_HAS(error_of([&] { import_workload_yaml(path("w.yaml"), path("t")); }),
+             "is no workload: it looks like a CSV file in the device-consumer-csv layout");
+  EXPECT_HAS(error_of([&] {
+               import_workload_yaml(source_file("traces/h200-b-host-consumer.trace"), path("t"));
+             }),
+             "is no workload: it is a marrow trace already");
   make("w.yaml", "machine: m\nruns: []\n");
   EXPECT_HAS(error_of([&] { import_workload_yaml(path("w.yaml"), path("t")); }),
              at(2, "runs: is not a list of runs"));
