@@ -22,7 +22,7 @@
 namespace marrow::config {
 namespace {
 
-constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxFileBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxNodes = 1'000'000;  // aliases counted as often as they are used
 
@@ -59,8 +59,7 @@ std::string read_file(const std::string& file) {
   } while (stream && text.size() <= kMaxFileBytes);
   if (stream.bad()) throw InputError(file, "cannot be read to its end", "check the disk");
   if (text.size() > kMaxFileBytes) {
-    throw InputError(file, "is larger than 16 MiB",
-                     "name a YAML file; large data goes into traces");
+    throw InputError(file, "is larger than 4 MiB", "name a YAML file; large data goes into traces");
   }
   return text;
 }
@@ -250,7 +249,8 @@ class YamlNode::Builder : public YAML::EventHandler {
   }
 
   [[noreturn]] void refuse_key(int line) const {
-    throw InputError(place(line), "a key that is not a word", "write \"key: value\"");
+    throw InputError(place(line), "a key that is not a word",
+                     "write \"key: value\", and close every bracket");
   }
 
   const std::string& name_;

@@ -19,7 +19,7 @@ namespace marrow::config {
 class YamlNode {
  public:
   /// Reads a file of one YAML document. Refuses what is missing, a directory, unreadable or larger
-  /// than 16 MiB, syntax errors, duplicate keys, nesting deeper than 64 and aliases that blow up.
+  /// than 4 MiB, syntax errors, duplicate keys, nesting deeper than 64 and aliases that blow up.
   static YamlNode open(const std::string& file);
   /// The same for a text; `name` stands for the file in messages.
   static YamlNode parse(const std::string& text, const std::string& name);

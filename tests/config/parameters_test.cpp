@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <limits>
+#include <memory>
 #include <random>
 
 #include "tests/config/files.h"
