@@ -1,0 +1,62 @@
+#include "sim/results/run_json.h"
+
+#include <cmath>
+
+namespace marrow::results {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+  // A count is written as one: 1200, not 1200.0.
+  if (std::trunc(value) == value && std::abs(value) < 9e15) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+Json ns(double ps) { return number(ps / static_cast<double>(kPsPerNs)); }
+Json ns(Ps ps) { return ns(static_cast<double>(ps)); }
+
+Json stages(const StageTimes& times) {
+  Json rows = Json::array();
+  for (const StageRow& row : times.rows()) {
+    const Distribution& d = *row.times;
+    rows.push_back({{"stage", row.stage},
+                    {"count", d.count()},
+                    {"median_ns", ns(d.quantile(0.5))},
+                    {"p90_ns", ns(d.quantile(0.9))},
+                    {"p99_ns", ns(d.quantile(0.99))},
+                    {"mean_ns", ns(d.mean())},
+                    {"share", number(row.share)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
+                const Counters& counters) {
+  Json runs = Json::array();
+  for (const auto& [index, run] : table.runs())
+    runs.push_back({{"index", index},
+                    {"run", run.name},
+                    {"messages", run.times.messages()},
+                    {"stages", stages(run.times)}});
+  const StageTimes all = table.total();
+  Json counted = Json::array();
+  for (const Counter& c : counters.all())
+    counted.push_back(
+        {{"block", c.block}, {"counter", c.name}, {"value", number(c.value)}, {"unit", c.unit}});
+  const Json result = {{"schema", "marrow.run/1"},
+                       {"system", info.system},
+                       {"protocols", info.protocols},
+                       {"trace", info.trace},
+                       {"seed", info.seed},
+                       {"runs", runs},
+                       {"total", {{"messages", all.messages()}, {"stages", stages(all)}}},
+                       {"counters", counted},
+                       {"provenance", info.provenance}};
+  // Names come from files and need not be UTF-8.
+  out << result.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace marrow::results

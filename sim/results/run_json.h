@@ -1,0 +1,34 @@
+// The machine-readable result of a run.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "sim/results/counters.h"
+#include "sim/results/stage_table.h"
+
+namespace marrow::results {
+
+/// What was run.
+struct RunInfo {
+  std::string system;
+  std::vector<std::string> protocols;
+  std::string trace;
+  std::uint64_t seed = 0;
+  /// What the prediction rests on; written as it is.
+  nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
+};
+
+/// One JSON object, schema "marrow.run/1":
+///   {schema, system, protocols[], trace, seed,
+///    runs[] {index, run, messages, stages[]}, total {messages, stages[]},
+///    counters[] {block, counter, value, unit}, provenance}
+/// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
+/// message passed is absent.
+void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
+                const Counters& counters);
+
+}  // namespace marrow::results
