@@ -1,0 +1,47 @@
+// The extension that marrow's memory accesses carry on a TLM-2.0 generic payload.
+#pragma once
+
+#include <cstdint>
+#include <tlm>
+
+#include "models/common/program.h"
+#include "models/common/time.h"
+
+namespace marrow {
+
+/// Host memory starts here; GPU memory at 0. The address decides which way an access takes.
+constexpr std::uint64_t kHostBase = std::uint64_t{1} << 40;
+constexpr bool is_host(std::uint64_t address) { return address >= kHostBase; }
+
+enum class AccessKind : std::uint8_t {
+  kLoad,
+  kStore,   ///< posted: no answer
+  kAtomic,
+  kSpin,    ///< compare-and-swap, repeated by the requester until it succeeds
+  kPoll,    ///< load, repeated by the requester until the value is above `threshold`
+  kFenceSys ///< asks when all that it must wait for is done
+};
+
+/// Loads, atomics, spins and polls are answered on the backward path; the payload belongs to the
+/// requester and lives until then. Values travel in `value`, their bytes in the payload's data.
+struct Access : tlm::tlm_extension<Access> {
+  AccessKind kind = AccessKind::kLoad;
+  AtomicOp atomic = AtomicOp::kAdd;
+  std::uint32_t sm = 0;          ///< requesting SM
+  std::uint32_t lane = 0;        ///< requester's own name for who asked
+  std::uint64_t value = 0;       ///< operand; answer: the old value
+  std::uint64_t expected = 0;    ///< kSpin
+  std::uint64_t threshold = 0;   ///< kPoll: done once the word is at least this
+  Ps retry_ps = 0;               ///< kSpin, kPoll: requester's own cost of a round
+  std::uint32_t rounds = 0;      ///< answer: loads or attempts made
+  bool host_stores = false;      ///< kFenceSys: own host stores since the last fence
+
+  /// Lives in its requester, beside the payload; the payload does not own it.
+  void free() override {}
+  tlm_extension_base* clone() const override { return new Access(*this); }
+  void copy_from(const tlm_extension_base& other) override {
+    *this = static_cast<const Access&>(other);
+  }
+};
+
+}  // namespace marrow

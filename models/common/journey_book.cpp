@@ -1,0 +1,76 @@
+#include "models/common/journey_book.h"
+
+#include <algorithm>
+
+namespace marrow {
+
+void JourneyBook::begin(std::uint32_t queues, Observer* observer) {
+  queues_.assign(queues, {});
+  observer_ = observer;
+}
+
+Flight& JourneyBook::open(std::uint32_t queue, std::uint64_t index) {
+  Queue& q = queues_[queue];
+  // Lanes run ahead in their own time, so positions may be opened out of order.
+  while (q.base + q.flights.size() <= index) q.flights.emplace_back();
+  return flight(queue, index);
+}
+
+Flight& JourneyBook::flight(std::uint32_t queue, std::uint64_t index) {
+  Queue& q = queues_[queue];
+  return q.flights[index - q.base];
+}
+
+void JourneyBook::arrived(std::uint32_t queue, std::uint64_t next, Ps at_ps) {
+  Queue& q = queues_[queue];
+  for (; q.announced < next; ++q.announced) flight(queue, q.announced).arrived_ps = at_ps;
+}
+
+void JourneyBook::arrived_one(std::uint32_t queue, std::uint64_t index, Ps at_ps) {
+  flight(queue, index).arrived_ps = at_ps;
+}
+
+void JourneyBook::completed(std::uint32_t queue, std::uint64_t index, Ps at_ps) {
+  flight(queue, index).completed_ps = at_ps;
+  close_finished(queues_[queue]);
+}
+
+void JourneyBook::lane_done(std::uint32_t queue, std::uint64_t index) {
+  flight(queue, index).lane_done = true;
+  close_finished(queues_[queue]);
+}
+
+std::uint64_t JourneyBook::in_flight() const {
+  std::uint64_t n = 0;
+  for (const Queue& q : queues_) n += q.flights.size();
+  return n;
+}
+
+void JourneyBook::close_finished(Queue& q) {
+  while (!q.flights.empty() && q.flights.front().lane_done && q.flights.front().completed_ps >= 0) {
+    emit(q.flights.front());
+    q.flights.pop_front();
+    ++q.base;
+  }
+}
+
+void JourneyBook::emit(Flight& f) {
+  ++total_;
+  // Boundaries tile: a stage starts where the one before ended, also where the hardware overlaps
+  // (a first doorbell may arrive before the second one is issued).
+  Ps at = f.issued_ps;
+  auto until = [&](Stage stage, Ps boundary) {
+    if (boundary < 0) return;
+    const Ps next = std::max(at, boundary);
+    f.journey.at(stage) = next - at;
+    at = next;
+  };
+  until(Stage::kMmio, f.arrived_ps);
+  until(Stage::kNicSchedule, f.started_ps);
+  until(Stage::kWqeFetch, f.fetched_ps);
+  until(Stage::kCqeWrite, f.completed_ps);
+  until(Stage::kPoll, f.seen_ps);
+  if (observer_) observer_->on_journey(f.journey);
+}
+
+}  // namespace marrow

@@ -1,0 +1,35 @@
+// Where each queue's words lie: a program's regions laid out in the machine's memories.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/common/access.h"
+#include "models/common/program.h"
+
+namespace marrow {
+
+/// Regions follow each other in their memory, each at a 64 KiB boundary.
+class QueueLayout {
+ public:
+  QueueLayout() = default;
+  QueueLayout(const Program& program, std::uint32_t queues);
+
+  std::uint64_t address(const Program& program, std::uint32_t word, std::uint32_t queue,
+                        std::uint64_t index) const {
+    const Word& w = program.words[word];
+    const std::uint64_t base =
+        bases_[w.region] + queue * program.regions[w.region].stride_bytes + w.offset_bytes;
+    return w.entry_bytes ? base + index % w.entries * w.entry_bytes : base;
+  }
+  std::uint64_t region_begin(std::uint32_t region) const { return bases_[region]; }
+  std::uint64_t region_end(std::uint32_t region) const { return ends_[region]; }
+  std::uint64_t gpu_bytes() const { return gpu_bytes_; }
+  std::uint64_t host_bytes() const { return host_bytes_; }
+
+ private:
+  std::vector<std::uint64_t> bases_, ends_;
+  std::uint64_t gpu_bytes_ = 0, host_bytes_ = 0;
+};
+
+}  // namespace marrow

@@ -1,0 +1,345 @@
+#include "models/gpu/l2.h"
+
+#include <algorithm>
+
+namespace marrow::gpu {
+
+namespace {
+
+Access& access_of(tlm::tlm_generic_payload& payload) { return *payload.get_extension<Access>(); }
+
+Ps issue_time(const sc_core::sc_time& delay) {
+  return now_ps() + static_cast<Ps>(delay.value());
+}
+
+sc_core::sc_time as_time(Ps ps) {
+  return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
+}
+
+}  // namespace
+
+L2::L2(sc_core::sc_module_name name, const GpuSpec& spec)
+    : sc_module(name),
+      spec_(spec),
+      cycle_ps_(1000.0 / spec.l2_clock_ghz),
+      jitter_ps_(spec.jitter_cycles * cycle_ps_),
+      arrivals_("arrivals", [this](Request& request, Ps at_ps) { take_effect(request, at_ps); }) {
+  from_sms.register_b_transport(this, &L2::b_transport);
+  from_sms.register_nb_transport_fw(this, &L2::nb_transport_fw);
+  to_host.register_nb_transport_bw(this, &L2::nb_transport_bw);
+}
+
+void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed) {
+  memory_.resize(bytes);
+  placement_ = placement;
+  stale_.assign(bytes / Placement::kLineBytes + 1, 0);
+  words_.clear();
+  host_line_free_ps_.clear();
+  host_reads_until_ps_ = 0;
+  host_poller_ = false;
+  watch_ = nullptr;
+  watch_begin_ = watch_end_ = 0;
+  random_ = Random(seed);
+}
+
+void L2::watch(std::uint64_t begin, std::uint64_t end,
+               std::function<void(std::uint64_t, std::uint64_t, Ps)> callback) {
+  watch_begin_ = begin;
+  watch_end_ = end;
+  watch_ = std::move(callback);
+}
+
+Ps L2::home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const {
+  const double base = placement_->is_far(sm, address) ? spec_.far_cycles : spec_.near_cycles;
+  return static_cast<Ps>((base + placement_->distance_cycles(address)) * cycle_ps_);
+}
+
+Ps L2::load_round_trip_ps(std::uint32_t sm, std::uint64_t address) {
+  double cycles = spec_.load_cycles + placement_->distance_cycles(address);
+  auto& stale = stale_[address / Placement::kLineBytes];
+  if (stale && placement_->is_far(sm, address)) {
+    cycles += spec_.load_far_extra_cycles;
+    stale = 0;
+  }
+  return static_cast<Ps>(cycles * cycle_ps_);
+}
+
+void L2::mark_written(std::uint32_t, std::uint64_t address) {
+  stale_[address / Placement::kLineBytes] = 1;
+}
+
+std::uint64_t L2::apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote) {
+  const std::uint64_t old = memory_.load(address, bytes);
+  wrote = true;
+  switch (access.kind) {
+    case AccessKind::kStore:
+      memory_.store(address, access.value, bytes);
+      break;
+    case AccessKind::kAtomic: {
+      std::uint64_t next = access.value;
+      if (access.atomic == AtomicOp::kAdd) next = old + access.value;
+      if (access.atomic == AtomicOp::kMax) next = std::max(old, access.value);
+      memory_.store(address, next, bytes);
+      break;
+    }
+    case AccessKind::kSpin:
+      wrote = old == access.expected;
+      if (wrote) memory_.store(address, access.value, bytes);
+      break;
+    default:
+      wrote = false;
+  }
+  return old;
+}
+
+void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  Access& access = access_of(payload);
+  const std::uint64_t address = payload.get_address();
+  const std::uint32_t bytes = payload.get_data_length();
+  if (placement_->is_far(access.sm, address)) ++counters_.far;
+  bool wrote = false;
+  switch (access.kind) {
+    case AccessKind::kStore: {
+      ++counters_.stores;
+      std::copy_n(payload.get_data_ptr(), bytes, memory_.data(address));
+      mark_written(access.sm, address);
+      break;
+    }
+    case AccessKind::kLoad:
+    case AccessKind::kPoll:
+      ++counters_.loads;
+      access.value = apply(access, address, bytes, wrote);
+      delay += as_time(load_round_trip_ps(access.sm, address) + jitter());
+      break;
+    case AccessKind::kSpin:
+      ++counters_.spins;
+      [[fallthrough]];
+    default:
+      ++counters_.atomics;
+      access.value = apply(access, address, bytes, wrote);
+      if (wrote) mark_written(access.sm, address);
+      delay += as_time(home_round_trip_ps(access.sm, address) + jitter());
+  }
+  access.rounds = 1;
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
+}
+
+tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& payload,
+                                       tlm::tlm_phase&, sc_core::sc_time& delay) {
+  Access& access = access_of(payload);
+  const Ps issue_ps = issue_time(delay);
+  if (access.kind == AccessKind::kFenceSys) {
+    const Ps arrival = static_cast<Ps>(spec_.fence_sys_arrival_cycles * cycle_ps_);
+    arrivals_.push(issue_ps + arrival, {&payload, port, 0, 0, 0, issue_ps});
+    return tlm::TLM_ACCEPTED;
+  }
+  access.rounds = 0;
+  const std::uint64_t address = payload.get_address();
+  if (is_host(address)) {
+    to_host_memory(port, payload, issue_ps);
+    return access.kind == AccessKind::kStore ? tlm::TLM_COMPLETED : tlm::TLM_ACCEPTED;
+  }
+  const bool loads = access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
+  const Ps round_trip = loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(address)) *
+                                                cycle_ps_)
+                              : home_round_trip_ps(access.sm, address);
+  if (placement_->is_far(access.sm, address)) ++counters_.far;
+  const Ps arrival_ps = std::max(issue_ps + round_trip / 2, now_ps());
+  if (access.kind == AccessKind::kStore) {
+    // Posted: the requester's payload is its own again at once, so the bytes are copied.
+    Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps};
+    if (request.bytes > 8) {  // an entry's body; a later word announces it
+      ++counters_.stores;
+      std::copy_n(payload.get_data_ptr(), request.bytes, memory_.data(address));
+      mark_written(access.sm, address);
+      return tlm::TLM_COMPLETED;
+    }
+    std::copy_n(payload.get_data_ptr(), request.bytes,
+                reinterpret_cast<std::uint8_t*>(&request.value));
+    arrivals_.push(arrival_ps, request);
+    return tlm::TLM_COMPLETED;
+  }
+  arrivals_.push(arrival_ps, {&payload, port, address, 0, payload.get_data_length(), issue_ps});
+  return tlm::TLM_ACCEPTED;
+}
+
+void L2::take_effect(Request& request, Ps at_ps) {
+  if (request.payload == nullptr) {
+    ++counters_.stores;
+    memory_.store(request.address, request.value, request.bytes);
+    mark_written(0, request.address);
+    if (watch_ && request.address >= watch_begin_ && request.address < watch_end_)
+      watch_(request.address, request.value, at_ps);
+    if (auto it = words_.find(request.address); it != words_.end())
+      changed(request.address, it->second, at_ps);
+    return;
+  }
+  Access& access = access_of(*request.payload);
+  if (access.kind == AccessKind::kFenceSys) {
+    ++counters_.fences_sys;
+    double cycles = spec_.fence_sys_cycles;
+    // A read of host memory that another SM has under way must come home first.
+    if (host_read_in_flight(at_ps) || host_poller_)
+      cycles = std::max(cycles, spec_.fence_sys_behind_read_cycles);
+    if (access.host_stores) cycles += random_.unit() * spec_.fence_sys_host_extra_cycles;
+    answer(request, static_cast<Ps>(cycles * cycle_ps_) - (at_ps - request.issue_ps));
+    return;
+  }
+  if (access.kind == AccessKind::kLoad) {
+    ++counters_.loads;
+    bool wrote = false;
+    access.value = apply(access, request.address, request.bytes, wrote);
+    const Ps round_trip = load_round_trip_ps(access.sm, request.address);
+    access.rounds = 1;
+    answer(request, request.issue_ps + round_trip + jitter() - at_ps);
+    return;
+  }
+  WordState& word = words_[request.address];
+  if (access.kind == AccessKind::kPoll) {
+    ++counters_.polls;
+    ++access.rounds;
+    access.value = memory_.load(request.address, request.bytes);
+    if (access.value < access.threshold) {
+      park(word.threshold, access.threshold, request, at_ps);
+      return;
+    }
+    const Ps round_trip = load_round_trip_ps(access.sm, request.address);
+    answer(request, round_trip - round_trip / 2 + jitter());
+    return;
+  }
+  // Atomics on one word follow each other at the slice's own interval.
+  const Ps start_ps = std::max(at_ps, word.busy_until_ps);
+  word.busy_until_ps = start_ps + static_cast<Ps>(spec_.atomic_interval_cycles * cycle_ps_);
+  ++counters_.atomics;
+  bool wrote = false;
+  if (access.kind == AccessKind::kSpin) {
+    ++counters_.spins;
+    ++access.rounds;
+  }
+  const std::uint64_t old = apply(access, request.address, request.bytes, wrote);
+  if (access.kind == AccessKind::kSpin && !wrote) {
+    park(word.exact, access.expected, request, at_ps);
+    return;
+  }
+  access.value = old;
+  const Ps round_trip = home_round_trip_ps(access.sm, request.address);
+  if (observer_ && observer_->wants_activity())
+    observer_->on_activity({name(), "atomic", start_ps, word.busy_until_ps});
+  // Waiters first: the answer may make the requester run on and change this word again.
+  if (wrote) {
+    mark_written(access.sm, request.address);
+    changed(request.address, word, at_ps);
+  }
+  answer(request, start_ps - at_ps + round_trip - round_trip / 2 + jitter());
+}
+
+void L2::park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
+              Ps at_ps) {
+  Access& access = access_of(*request.payload);
+  const Ps round_trip = access.kind == AccessKind::kSpin
+                            ? home_round_trip_ps(access.sm, request.address)
+                            : static_cast<Ps>((spec_.load_cycles +
+                                               distance_cycles(request.address)) * cycle_ps_);
+  waiters.emplace(key, Parked{request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)});
+}
+
+Ps L2::next_sample(const Parked& parked, Ps at_ps) {
+  const Ps rounds = std::max<Ps>((at_ps - parked.sample_ps + parked.period_ps - 1) /
+                                     parked.period_ps, 1);
+  return parked.sample_ps + rounds * parked.period_ps;
+}
+
+void L2::resume(Parked& parked, Ps at_ps) {
+  const Ps sample = next_sample(parked, at_ps);
+  const auto skipped = (sample - parked.sample_ps) / parked.period_ps - 1;
+  Access& access = access_of(*parked.request.payload);
+  access.rounds += static_cast<std::uint32_t>(skipped);
+  (access.kind == AccessKind::kSpin ? counters_.atomics : counters_.polls) += skipped;
+  arrivals_.push(sample, parked.request);
+}
+
+void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
+  if (word.exact.empty() && word.threshold.empty()) return;
+  const std::uint32_t bytes = (word.exact.empty() ? word.threshold : word.exact)
+                                  .begin()->second.request.bytes;
+  const std::uint64_t value = memory_.load(address, bytes);
+  // Of those that spin for this value only the one that looks first can succeed.
+  const auto [first, last] = word.exact.equal_range(value);
+  auto soonest = last;
+  for (auto it = first; it != last; ++it)
+    if (soonest == last || next_sample(it->second, at_ps) < next_sample(soonest->second, at_ps))
+      soonest = it;
+  if (soonest != last) {
+    resume(soonest->second, at_ps);
+    word.exact.erase(soonest);
+  }
+  while (!word.threshold.empty() && word.threshold.begin()->first <= value) {
+    resume(word.threshold.begin()->second, at_ps);
+    word.threshold.erase(word.threshold.begin());
+  }
+}
+
+void L2::to_host_memory(int port, tlm::tlm_generic_payload& payload, Ps issue_ps) {
+  Access& access = access_of(payload);
+  access.lane = (access.lane & 0xffffffu) | static_cast<std::uint32_t>(port) << 24;
+  const Ps half = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
+  Ps at_ps = issue_ps + half;
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  if (access.kind == AccessKind::kStore) {
+    ++counters_.host_stores;
+  } else {
+    ++counters_.host_loads;
+    // Volatile reads of one host line cannot share a response: each waits for the one before.
+    Ps& free_ps = host_line_free_ps_[payload.get_address() / Placement::kLineBytes];
+    at_ps = std::max(at_ps, free_ps);
+  }
+  sc_core::sc_time delay = as_time(at_ps - now_ps());
+  to_host->nb_transport_fw(payload, phase, delay);
+  if (access.kind != AccessKind::kStore) {
+    // The link has annotated when the response will be back here.
+    const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
+    host_line_free_ps_[payload.get_address() / Placement::kLineBytes] = back_ps;
+    host_reads_until_ps_ = std::max(host_reads_until_ps_, back_ps);
+  }
+}
+
+tlm::tlm_sync_enum L2::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                       sc_core::sc_time& delay) {
+  Access& access = access_of(payload);
+  const int port = static_cast<int>(access.lane >> 24);
+  const Ps back_ps = static_cast<Ps>(delay.value());
+  const Ps half = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
+  ++access.rounds;
+  if (access.kind == AccessKind::kPoll && access.value < access.threshold) {
+    const Ps again_ps = now_ps() + back_ps + half + access.retry_ps;
+    to_host_memory(port, payload, again_ps);
+    return tlm::TLM_ACCEPTED;
+  }
+  Request request{&payload, port, 0, 0, 0, 0};
+  answer(request, back_ps + half);
+  return tlm::TLM_COMPLETED;
+}
+
+void L2::answer(Request& request, Ps back_ps) {
+  tlm::tlm_phase phase = tlm::BEGIN_RESP;
+  sc_core::sc_time delay = as_time(back_ps);
+  request.payload->set_response_status(tlm::TLM_OK_RESPONSE);
+  from_sms[request.port]->nb_transport_bw(*request.payload, phase, delay);
+}
+
+void L2::report(CounterSink& sink) const {
+  const auto count = [&](const char* counter, std::uint64_t value) {
+    sink.add(name(), counter, static_cast<double>(value), "count");
+  };
+  count("loads", counters_.loads + counters_.polls);
+  count("of them polls", counters_.polls);
+  count("stores", counters_.stores);
+  count("atomics", counters_.atomics);
+  count("of them spins", counters_.spins);
+  count("accesses to the far partition", counters_.far);
+  count("host loads", counters_.host_loads);
+  count("host stores", counters_.host_stores);
+  count("system fences", counters_.fences_sys);
+}
+
+}  // namespace marrow::gpu

@@ -1,0 +1,121 @@
+// The GPU's L2: two partitions, slices that serialise atomics on a word, and the way to the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/multi_passthrough_target_socket.h>
+#include <tlm_utils/simple_initiator_socket.h>
+#include <unordered_map>
+#include <vector>
+
+#include "models/common/access.h"
+#include "models/common/delay_line.h"
+#include "models/common/memory.h"
+#include "models/common/observer.h"
+#include "models/common/placement.h"
+#include "models/common/random.h"
+#include "models/gpu/spec.h"
+
+namespace marrow::gpu {
+
+/// Backing store included: what the models keep in GPU memory stays resident in the L2.
+///
+/// Two ways in. b_transport: for words that one agent alone touches; done at once, the round trip is
+/// annotated. nb_transport_fw: for everything that others can see; the access takes effect at its
+/// arrival, in order of arrival, and is answered on the backward path with the way back annotated.
+class L2 : public sc_core::sc_module {
+ public:
+  tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
+  tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
+
+  L2(sc_core::sc_module_name name, const GpuSpec& spec);
+
+  /// Empties the memory and takes a new placement; before each run.
+  void reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed);
+  /// Called for every store that takes effect in [begin, end) of the GPU's memory.
+  void watch(std::uint64_t begin, std::uint64_t end,
+             std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
+
+  Memory& memory() { return memory_; }
+  /// Round trip between an SM and a line's home, in ps, without variation.
+  Ps home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const;
+  bool is_far(std::uint32_t sm, std::uint64_t address) const {
+    return placement_->is_far(sm, address);
+  }
+  double distance_cycles(std::uint64_t address) const {
+    return placement_->distance_cycles(address);
+  }
+  /// True while some SM's read of host memory is under way at at_ps.
+  bool host_read_in_flight(Ps at_ps) const { return at_ps < host_reads_until_ps_; }
+  /// An SM polls host memory without end.
+  void set_host_poller(bool polls) { host_poller_ = polls; }
+  bool host_poller() const { return host_poller_; }
+
+  void report(CounterSink& sink) const;
+  void clear_counters() { counters_ = {}; }
+  void set_observer(Observer* observer) { observer_ = observer; }
+
+ private:
+  struct Request {
+    tlm::tlm_generic_payload* payload = nullptr;  ///< null: posted store, copied below
+    int port = 0;
+    std::uint64_t address = 0;
+    std::uint64_t value = 0;
+    std::uint32_t bytes = 0;
+    Ps issue_ps = 0;
+  };
+  struct Parked {
+    Request request;
+    Ps sample_ps;  ///< a moment at which it looked
+    Ps period_ps;
+  };
+  struct WordState {
+    Ps busy_until_ps = 0;
+    std::multimap<std::uint64_t, Parked> exact;      ///< by the value waited for
+    std::multimap<std::uint64_t, Parked> threshold;  ///< by the least value that ends the wait
+  };
+
+  void b_transport(int port, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  tlm::tlm_sync_enum nb_transport_fw(int port, tlm::tlm_generic_payload& payload,
+                                     tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                     sc_core::sc_time& delay);
+  void take_effect(Request& request, Ps at_ps);
+  void to_host_memory(int port, tlm::tlm_generic_payload& payload, Ps issue_ps);
+  void answer(Request& request, Ps back_ps);
+  void park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
+            Ps at_ps);
+  void changed(std::uint64_t address, WordState& word, Ps at_ps);
+  void resume(Parked& parked, Ps at_ps);
+  static Ps next_sample(const Parked& parked, Ps at_ps);
+  std::uint64_t apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote);
+  Ps load_round_trip_ps(std::uint32_t sm, std::uint64_t address);
+  Ps jitter() { return static_cast<Ps>(random_.around(jitter_ps_)); }
+  void mark_written(std::uint32_t sm, std::uint64_t address);
+
+  const GpuSpec spec_;
+  const double cycle_ps_;
+  const double jitter_ps_;
+  Memory memory_;
+  const Placement* placement_ = nullptr;
+  std::vector<std::uint8_t> stale_;  ///< by line: the copy in the far partition is out of date
+  std::unordered_map<std::uint64_t, WordState> words_;
+  std::unordered_map<std::uint64_t, Ps> host_line_free_ps_;
+  Ps host_reads_until_ps_ = 0;
+  bool host_poller_ = false;
+  std::uint64_t watch_begin_ = 0, watch_end_ = 0;
+  std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
+  DelayLine<Request> arrivals_;
+  Random random_;
+  Observer* observer_ = nullptr;
+
+  struct Counts {
+    std::uint64_t loads = 0, stores = 0, atomics = 0, far = 0, polls = 0, spins = 0;
+    std::uint64_t host_loads = 0, host_stores = 0, fences_sys = 0;
+  } counters_;
+};
+
+}  // namespace marrow::gpu

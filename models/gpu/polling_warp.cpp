@@ -1,0 +1,56 @@
+#include "models/gpu/polling_warp.h"
+
+namespace marrow::gpu {
+
+PollingWarp::PollingWarp(sc_core::sc_module_name name, const GpuSpec& gpu, const PcieSpec& pcie,
+                         L2* l2, host::HostMemory* host)
+    : Consumer(name), gpu_(gpu), pcie_(pcie), l2_(l2), host_(host) {
+  payload_.set_extension(&access_);
+  payload_.set_data_ptr(reinterpret_cast<unsigned char*>(&bytes_));
+  payload_.set_command(tlm::TLM_WRITE_COMMAND);
+}
+
+std::uint64_t PollingWarp::load(std::uint64_t address, std::uint32_t bytes) const {
+  return is_host(address) ? host_->load(address, bytes) : l2_->memory().load(address, bytes);
+}
+
+Ps PollingWarp::store_completion(std::uint64_t address, std::uint64_t value, std::uint32_t bytes,
+                                 Ps issue_ps) {
+  bytes_ = value;
+  access_.kind = AccessKind::kStore;
+  access_.sm = sm_;
+  payload_.set_address(address);
+  payload_.set_data_length(bytes);
+  sc_core::sc_time delay =
+      sc_core::sc_time::from_value(static_cast<std::uint64_t>(issue_ps - now_ps()));
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  memory->nb_transport_fw(payload_, phase, delay);
+  return issue_ps + l2_->home_round_trip_ps(sm_, address) / 2;
+}
+
+void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
+  const auto callback = [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
+    announced(address, at_ps);
+  };
+  if (is_host(begin)) {
+    host_->watch(begin, end, callback);
+    l2_->set_host_poller(true);
+  } else {
+    l2_->watch(begin, end, callback);
+  }
+}
+
+Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
+  const Ps own = cycles_ps(program().consumer.poll_cycles);
+  const Ps load = static_cast<Ps>(gpu_.load_cycles * 1000.0 / gpu_.l2_clock_ghz);
+  return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns) + own : load + own;
+}
+
+Ps PollingWarp::poll_return_ps(std::uint64_t address) const {
+  const Ps half = static_cast<Ps>(gpu_.load_cycles / 2 * 1000.0 / gpu_.l2_clock_ghz);
+  return is_host(address)
+             ? half + ps_from_ns(pcie_.round_trip_ns * (1 - pcie_.request_share_ratio))
+             : half;
+}
+
+}  // namespace marrow::gpu

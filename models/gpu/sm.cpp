@@ -1,0 +1,337 @@
+#include "models/gpu/sm.h"
+
+#include <algorithm>
+
+namespace marrow::gpu {
+
+namespace {
+
+// How far a lane's own time may run ahead of the kernel's before it waits: bounds what is queued,
+// changes no result.
+constexpr Ps kQuantumPs = 20'000'000;
+
+sc_core::sc_time as_time(Ps ps) {
+  return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
+}
+
+}  // namespace
+
+Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec)
+    : sc_module(name),
+      id_(id),
+      spec_(spec),
+      sm_cycle_ps_(1000.0 / spec.sm_clock_ghz),
+      l2_cycle_ps_(1000.0 / spec.l2_clock_ghz),
+      resume_("resume", [this](std::uint32_t& lane, Ps) { run(*lanes_[lane]); }) {
+  memory.register_nb_transport_bw(this, &Sm::nb_transport_bw);
+}
+
+void Sm::clear() { lanes_.clear(); }
+
+void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue) {
+  auto lane = std::make_unique<Lane>();
+  lane->context = context;
+  lane->warp = warp;
+  lane->queue = queue;
+  lane->alone = context->lanes_of_queue[queue] == 1;
+  lane->at_ps = now_ps();
+  lane->payload.set_extension(&lane->access);
+  lane->payload.set_data_ptr(lane->bytes.data());
+  lanes_.push_back(std::move(lane));
+  resume_.push(now_ps(), static_cast<std::uint32_t>(lanes_.size() - 1));
+}
+
+bool Sm::begin_put(Lane& lane) {
+  if (!lane.context->next_put(lane.warp, lane.put)) return false;
+  lane.in_put = true;
+  lane.pc = 0;
+  lane.rang = false;
+  lane.rounds = 0;
+  lane.seen_ps = lane.issued_ps = -1;
+  lane.waited_ps = 0;
+  lane.journey = {};
+  lane.journey.run = lane.context->run;
+  lane.journey.warp = lane.warp;
+  lane.journey.sm = id_;
+  lane.journey.queue = lane.queue;
+  lane.journey.op = lane.puts++;
+  lane.journey.start_ps = lane.stage_from_ps = lane.at_ps;
+  return true;
+}
+
+void Sm::enter(Lane& lane, Stage stage) {
+  const Ps spent_ps = lane.at_ps - lane.stage_from_ps;
+  if (lane.stage == Stage::kPoll)
+    lane.waited_ps += spent_ps;
+  else if (lane.issued_ps < 0)
+    lane.journey.at(lane.stage) += spent_ps;
+  if (stage == Stage::kPoll && lane.issued_ps < 0) lane.issued_ps = lane.at_ps;
+  lane.stage = stage;
+  lane.stage_from_ps = lane.at_ps;
+}
+
+void Sm::end_put(Lane& lane) {
+  ++counters_.puts;
+  Flight& flight = lane.context->book->flight(lane.queue, lane.index);
+  Journey& journey = lane.journey;
+  journey.index = lane.index;
+  journey.rang = lane.rang;
+  journey.waited = lane.put.wait;
+  journey.waited_ps = lane.put.wait ? lane.waited_ps : 0;
+  journey.polls = lane.rounds;
+  flight.journey = journey;
+  flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
+  flight.seen_ps = lane.put.wait ? lane.seen_ps : -1;
+  lane.at_ps += cycles_ps(static_cast<double>(lane.put.compute_cycles));
+  lane.in_put = false;
+  lane.context->book->lane_done(lane.queue, lane.index);
+}
+
+void Sm::run(Lane& lane) {
+  for (;;) {
+    if (!lane.in_put) {
+      // Between puts a lane may be far ahead; let the rest of the machine catch up.
+      if (lane.at_ps > now_ps() + kQuantumPs) {
+        resume_.push(lane.at_ps, static_cast<std::uint32_t>(
+                                     std::find_if(lanes_.begin(), lanes_.end(),
+                                                  [&](const auto& l) { return l.get() == &lane; }) -
+                                     lanes_.begin()));
+        return;
+      }
+      if (!begin_put(lane)) return;
+    }
+    const Step& current = lane.context->program->put[lane.pc];
+    if (current.op == StepOp::kEnd) {
+      enter(lane, Stage::kLookup);
+      end_put(lane);
+      continue;
+    }
+    ++lane.pc;
+    if (!step(lane, current)) return;
+  }
+}
+
+std::uint64_t Sm::operand(const Lane& lane, Value value) const {
+  switch (value) {
+    case Value::kZero: return 0;
+    case Value::kOne: return 1;
+    case Value::kIndex: return lane.index;
+    case Value::kNext: return lane.index + 1;
+  }
+  return 0;
+}
+
+bool Sm::holds(const Lane& lane, const Step& step) const {
+  const Program& program = *lane.context->program;
+  switch (step.condition) {
+    case Condition::kAlways: return true;
+    case Condition::kRingWrapped: return lane.index >= program.depth;
+    case Condition::kBatchBoundary: return lane.puts % program.batch == 0 || lane.put.flush;
+    case Condition::kNewestOrMultiple:
+      return lane.value[step.reg] == lane.index + 1 || (lane.index + 1) % step.modulus == 0;
+    case Condition::kAdvanced: return lane.value[step.reg] < lane.index + 1;
+    case Condition::kWaits: return lane.put.wait;
+    case Condition::kWaitsNot: return !lane.put.wait;
+    case Condition::kRangNot: return !lane.rang;
+  }
+  return true;
+}
+
+bool Sm::step(Lane& lane, const Step& step) {
+  switch (step.op) {
+    case StepOp::kStage:
+      enter(lane, step.stage);
+      return true;
+    case StepOp::kCompute:
+      lane.at_ps += cycles_ps(step.cycles);
+      return true;
+    case StepOp::kUse:
+      lane.at_ps = std::max(lane.at_ps, lane.ready_ps[step.reg]);
+      return true;
+    case StepOp::kSkipUnless:
+      if (!holds(lane, step)) lane.pc = step.target;
+      return true;
+    case StepOp::kStore:
+      store_step(lane, step);
+      return true;
+    case StepOp::kFence:
+      return fence_step(lane, step);
+    case StepOp::kLoad:
+    case StepOp::kAtomic:
+    case StepOp::kSpin:
+    case StepOp::kPoll:
+      return memory_step(lane, step);
+    case StepOp::kEnd:
+      return true;
+  }
+  return true;
+}
+
+void Sm::touched(Lane& lane, std::uint64_t address) {
+  if (is_host(address)) {
+    lane.host_stores = true;
+    return;
+  }
+  const L2& l2 = *lane.context->l2;
+  const double base =
+      l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
+  lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(address));
+}
+
+void Sm::store_step(Lane& lane, const Step& step) {
+  const Program& program = *lane.context->program;
+  const Word& word = program.words[step.word];
+  const std::uint64_t address =
+      lane.context->layout->address(program, step.word, lane.queue, lane.index);
+  const double interval = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
+  lane.at_ps += cycles_ps(interval * step.count);
+  const std::uint64_t value = operand(lane, step.value);
+  const std::uint32_t total = std::min<std::uint32_t>(step.bytes * step.count, 64);
+  for (std::uint32_t i = 0; i < total; i += 8)
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(&value), std::min<std::uint32_t>(8, total - i),
+                lane.bytes.data() + i);
+  Access& access = lane.access;
+  access.kind = AccessKind::kStore;
+  access.sm = id_;
+  access.value = value;
+  lane.payload.set_command(tlm::TLM_WRITE_COMMAND);
+  lane.payload.set_address(address);
+  lane.payload.set_data_length(total);
+  lane.payload.set_streaming_width(total);
+  counters_.stores += step.count;
+  touched(lane, address);
+  sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
+  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+    memory->b_transport(lane.payload, delay);
+  } else {
+    tlm::tlm_phase phase = tlm::BEGIN_REQ;
+    memory->nb_transport_fw(lane.payload, phase, delay);
+  }
+  if (step.word == program.consumer.announcement) lane.rang = true;
+}
+
+bool Sm::fence_step(Lane& lane, const Step& step) {
+  const L2& l2 = *lane.context->l2;
+  if (step.scope == Scope::kNone) return true;
+  if (step.scope == Scope::kCta) {
+    ++counters_.fences_cta;
+    lane.at_ps += cycles_ps(spec_.fence_cta_cycles);
+    return true;
+  }
+  if (step.scope == Scope::kSys) {
+    ++counters_.fences_sys;
+    lane.access.kind = AccessKind::kFenceSys;
+    lane.access.sm = id_;
+    lane.access.host_stores = lane.host_stores;
+    lane.pending = &step;
+    sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
+    tlm::tlm_phase phase = tlm::BEGIN_REQ;
+    lane.fence_cycles = 0;
+    lane.host_stores = false;
+    memory->nb_transport_fw(lane.payload, phase, delay);
+    return false;
+  }
+  ++counters_.fences_gpu;
+  double cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
+  if (lane.host_stores) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
+  if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
+  lane.at_ps += l2_cycles_ps(cycles);
+  lane.fence_cycles = 0;
+  lane.host_stores = false;
+  return true;
+}
+
+bool Sm::memory_step(Lane& lane, const Step& step) {
+  const Program& program = *lane.context->program;
+  const Word& word = program.words[step.word];
+  const std::uint64_t address =
+      lane.context->layout->address(program, step.word, lane.queue, lane.index);
+  Access& access = lane.access;
+  access.sm = id_;
+  access.lane = 0;
+  access.rounds = 0;
+  access.retry_ps = cycles_ps(step.cycles);
+  access.atomic = step.atomic;
+  access.value = operand(lane, step.value);
+  switch (step.op) {
+    case StepOp::kLoad: access.kind = AccessKind::kLoad; break;
+    case StepOp::kAtomic: access.kind = AccessKind::kAtomic; break;
+    case StepOp::kSpin:
+      access.kind = AccessKind::kSpin;
+      access.expected = operand(lane, step.expected);
+      break;
+    default:
+      access.kind = AccessKind::kPoll;
+      access.threshold =
+          step.until == Until::kSlotFree ? lane.index + 1 - program.depth : lane.index + 1;
+  }
+  if (access.kind != AccessKind::kLoad && access.kind != AccessKind::kPoll) touched(lane, address);
+  lane.payload.set_command(tlm::TLM_READ_COMMAND);
+  lane.payload.set_address(address);
+  lane.payload.set_data_length(word.bytes);
+  lane.payload.set_streaming_width(word.bytes);
+  sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
+  const Ps before_ps = static_cast<Ps>(delay.value());
+  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+    memory->b_transport(lane.payload, delay);
+    finish_access(lane, step, static_cast<Ps>(delay.value()) - before_ps + lane.at_ps);
+    return true;
+  }
+  lane.pending = &step;
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  memory->nb_transport_fw(lane.payload, phase, delay);
+  return false;
+}
+
+void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
+  const std::uint8_t reg = step.reg;
+  if (reg != kNoRegister) {
+    lane.value[reg] = lane.access.value;
+    lane.ready_ps[reg] = back_ps;
+  }
+  if (step.is_index) {
+    lane.index = lane.access.value;
+    lane.context->book->open(lane.queue, lane.index);
+    lane.context->on_index(lane.queue, lane.index, lane.put.bytes);
+  }
+  if (step.wait) lane.at_ps = std::max(lane.at_ps, back_ps);
+  if (step.op == StepOp::kPoll) {
+    counters_.polls += lane.access.rounds;
+    if (step.until == Until::kCompleted) {
+      lane.rounds = lane.access.rounds;
+      lane.seen_ps = lane.at_ps;
+    }
+  }
+}
+
+tlm::tlm_sync_enum Sm::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                       sc_core::sc_time& delay) {
+  // The payload is the lane's: there are few lanes an SM.
+  for (auto& lane : lanes_) {
+    if (&lane->payload != &payload) continue;
+    const Step& step = *lane->pending;
+    const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
+    if (step.op == StepOp::kFence)
+      lane->at_ps = std::max(lane->at_ps, back_ps);
+    else
+      finish_access(*lane, step, back_ps);
+    run(*lane);
+    break;
+  }
+  return tlm::TLM_COMPLETED;
+}
+
+void Sm::report(CounterSink& sink) const {
+  if (counters_.puts == 0) return;
+  const auto count = [&](const char* counter, std::uint64_t value) {
+    sink.add("gpu0.sm", counter, static_cast<double>(value), "count");
+  };
+  count("puts", counters_.puts);
+  count("store instructions", counters_.stores);
+  count("fences cta", counters_.fences_cta);
+  count("fences gpu", counters_.fences_gpu);
+  count("fences sys", counters_.fences_sys);
+  count("polls", counters_.polls);
+}
+
+}  // namespace marrow::gpu

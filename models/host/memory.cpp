@@ -1,0 +1,80 @@
+#include "models/host/memory.h"
+
+#include <algorithm>
+
+namespace marrow::host {
+
+HostMemory::HostMemory(sc_core::sc_module_name name, const HostSpec& spec)
+    : sc_module(name),
+      spec_(spec),
+      arrivals_("arrivals", [this](Arrival& arrival, Ps at_ps) { take_effect(arrival, at_ps); }) {
+  from_root.register_nb_transport_fw(this, &HostMemory::nb_transport_fw);
+}
+
+void HostMemory::reset(std::uint64_t bytes) {
+  memory_.resize(bytes);
+  core_owned_.assign(bytes / kLineBytes + 1, 0);
+  watch_ = nullptr;
+  watch_begin_ = watch_end_ = 0;
+}
+
+void HostMemory::watch(std::uint64_t begin, std::uint64_t end,
+                       std::function<void(std::uint64_t, std::uint64_t, Ps)> callback) {
+  watch_begin_ = begin;
+  watch_end_ = end;
+  watch_ = std::move(callback);
+}
+
+void HostMemory::core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes) {
+  memory_.store(address - kHostBase, value, bytes);
+  core_owned_[(address - kHostBase) / kLineBytes] = 1;
+}
+
+tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                               sc_core::sc_time& delay) {
+  const Access& access = *payload.get_extension<Access>();
+  const std::uint64_t address = payload.get_address();
+  const Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
+  if (access.kind == AccessKind::kStore) {
+    Arrival arrival{nullptr, address, 0, payload.get_data_length(), 0};
+    if (arrival.bytes > 8) {  // an entry's body; a later word announces it
+      std::copy_n(payload.get_data_ptr(), arrival.bytes, memory_.data(address - kHostBase));
+      return tlm::TLM_COMPLETED;
+    }
+    std::copy_n(payload.get_data_ptr(), arrival.bytes,
+                reinterpret_cast<std::uint8_t*>(&arrival.value));
+    core_owned_[(address - kHostBase) / kLineBytes] = 0;
+    arrivals_.push(at_ps, arrival);
+    return tlm::TLM_COMPLETED;
+  }
+  // A line that a core wrote last is fetched out of that core's cache.
+  const Ps extra_ps =
+      core_owned_[(address - kHostBase) / kLineBytes] ? ps_from_ns(spec_.snoop_ns) : 0;
+  arrivals_.push(at_ps, {&payload, address, 0, payload.get_data_length(), extra_ps});
+  delay += sc_core::sc_time::from_value(static_cast<std::uint64_t>(extra_ps));
+  return tlm::TLM_ACCEPTED;
+}
+
+void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
+  const std::uint64_t offset = arrival.address - kHostBase;
+  if (arrival.payload == nullptr) {
+    memory_.store(offset, arrival.value, arrival.bytes);
+    if (watch_ && arrival.address >= watch_begin_ && arrival.address < watch_end_)
+      watch_(arrival.address, arrival.value, at_ps);
+    return;
+  }
+  Access& access = *arrival.payload->get_extension<Access>();
+  const std::uint64_t old = memory_.load(offset, arrival.bytes);
+  if (access.kind == AccessKind::kAtomic) {
+    std::uint64_t next = access.value;
+    if (access.atomic == AtomicOp::kAdd) next = old + access.value;
+    if (access.atomic == AtomicOp::kMax) next = std::max(old, access.value);
+    memory_.store(offset, next, arrival.bytes);
+  }
+  access.value = old;
+  tlm::tlm_phase phase = tlm::BEGIN_RESP;
+  sc_core::sc_time delay = sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
+  from_root->nb_transport_bw(*arrival.payload, phase, delay);
+}
+
+}  // namespace marrow::host

@@ -1,0 +1,53 @@
+// Host memory behind the root complex, coherent with the cores' caches.
+#pragma once
+
+#include <functional>
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/simple_target_socket.h>
+#include <vector>
+
+#include "models/common/access.h"
+#include "models/common/delay_line.h"
+#include "models/common/memory.h"
+#include "models/host/spec.h"
+
+namespace marrow::host {
+
+class HostMemory : public sc_core::sc_module {
+ public:
+  tlm_utils::simple_target_socket<HostMemory> from_root{"from_root"};
+
+  HostMemory(sc_core::sc_module_name name, const HostSpec& spec);
+  void reset(std::uint64_t bytes);
+  /// Called for every device store that takes effect in [begin, end) (full addresses).
+  void watch(std::uint64_t begin, std::uint64_t end,
+             std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
+  /// A core stores: visible to devices at once, and the line is now the core's.
+  void core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes);
+  std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const {
+    return memory_.load(address - kHostBase, bytes);
+  }
+
+ private:
+  static constexpr std::uint64_t kLineBytes = 64;
+  struct Arrival {
+    tlm::tlm_generic_payload* payload = nullptr;  ///< null: posted store
+    std::uint64_t address = 0;
+    std::uint64_t value = 0;
+    std::uint32_t bytes = 0;
+    Ps extra_ps = 0;
+  };
+  tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                     sc_core::sc_time& delay);
+  void take_effect(Arrival& arrival, Ps at_ps);
+
+  const HostSpec spec_;
+  Memory memory_;
+  std::vector<std::uint8_t> core_owned_;  ///< by line
+  std::uint64_t watch_begin_ = 0, watch_end_ = 0;
+  std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
+  DelayLine<Arrival> arrivals_;
+};
+
+}  // namespace marrow::host

@@ -1,0 +1,30 @@
+#include "sim/cli/common.h"
+
+#include <filesystem>
+
+namespace marrow::cli {
+
+const char* const kSetHelp =
+    "Change a parameter: key=value, key+=x, key-=x or key*=x (`marrow config show` lists the keys);\n"
+    "protocol.NAME=value changes a recipe's choice or cost, protocol.STEP.FIELD=value a step, e.g.\n"
+    "--set protocol.wqe.bytes=16 --set protocol.wqe.count=3";
+
+std::string config_dir_of(const std::string& system_file) {
+  namespace fs = std::filesystem;
+  const fs::path beside = fs::path(system_file).parent_path() / "..";
+  if (fs::is_directory(beside / "protocols")) return beside.lexically_normal().string();
+  return MARROW_CONFIG_DIR;
+}
+
+Sets split_sets(const std::vector<std::string>& sets) {
+  Sets split;
+  const std::string prefix = "protocol.";
+  for (const std::string& set : sets)
+    if (set.rfind(prefix, 0) == 0)
+      split.protocol.push_back(set.substr(prefix.size()));
+    else
+      split.system.push_back(set);
+  return split;
+}
+
+}  // namespace marrow::cli

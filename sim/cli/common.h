@@ -1,0 +1,33 @@
+// What the commands of the command line share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/config/parameters.h"
+
+namespace marrow::cli {
+
+/// What a command decides to do once its arguments are read; returns the exit code.
+using Action = std::function<int()>;
+
+void add_run(CLI::App& app, Action& action);
+void add_validate(CLI::App& app, Action& action);
+void add_trace(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
+void add_config(CLI::App& app, Action& action);
+
+/// configs/ that a system file belongs to (its parent's parent), else the installed one.
+std::string config_dir_of(const std::string& system_file);
+
+/// "protocol.x=v" assignments without their prefix, and the others.
+struct Sets {
+  std::vector<std::string> system, protocol;
+};
+Sets split_sets(const std::vector<std::string>& sets);
+
+extern const char* const kSetHelp;
+
+}  // namespace marrow::cli

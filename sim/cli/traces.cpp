@@ -1,0 +1,81 @@
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "sim/cli/common.h"
+#include "traces/commands.h"
+
+namespace marrow::cli {
+
+void add_import(CLI::App& app, Action& action) {
+  struct Arguments {
+    std::string format, file, out, machine;
+    double clock_ghz = 1.98;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  std::string formats = "Make a trace of another file. Formats:";
+  for (const auto& format : trace::import_formats())
+    formats += "\n  " + std::string(format.name) + "  " + std::string(format.about);
+  CLI::App* import = app.add_subcommand("import", formats);
+  import->add_option("format", arguments->format, "One of the formats above")->required();
+  import->add_option("file", arguments->file, "What to read, plain or gzipped")->required();
+  import->add_option("--out", arguments->out, "The trace to write")->required();
+  import->add_option("--machine", arguments->machine,
+                     "Name of the machine (default: from the file's name)");
+  import->add_option("--sm-clock-ghz", arguments->clock_ghz,
+                     "Clock in which captured cycles were counted")
+      ->capture_default_str();
+  import->callback([&action, arguments] {
+    action = [arguments] {
+      trace::ImportOptions options;
+      if (!arguments->machine.empty()) options.machine = arguments->machine;
+      options.sm_clock_ghz = arguments->clock_ghz;
+      trace::import_file(arguments->format, arguments->file, arguments->out, options);
+      return 0;
+    };
+  });
+}
+
+void add_trace(CLI::App& app, Action& action) {
+  CLI::App* trace = app.add_subcommand("trace", "Look into a trace");
+  trace->require_subcommand(1);
+  struct Arguments {
+    std::string file, run;
+    bool json = false;
+    std::uint64_t limit = 0;
+  };
+  auto arguments = std::make_shared<Arguments>();
+
+  CLI::App* info = trace->add_subcommand("info", "What it holds, run by run");
+  info->add_option("file", arguments->file, "Trace")->required();
+  info->add_flag("--json", arguments->json, "As JSON");
+  info->callback([&action, arguments] {
+    action = [arguments] {
+      trace::info(arguments->file, arguments->json, std::cout);
+      return 0;
+    };
+  });
+  CLI::App* check = trace->add_subcommand("check", "Read all of it and check every record");
+  check->add_option("file", arguments->file, "Trace")->required();
+  check->callback([&action, arguments] {
+    action = [arguments] {
+      trace::check(arguments->file, std::cout);
+      return 0;
+    };
+  });
+  CLI::App* dump = trace->add_subcommand("dump", "Print operations, one JSON object a line");
+  dump->add_option("file", arguments->file, "Trace")->required();
+  dump->add_option("--run", arguments->run, "Only this run, e.g. \"cfg 4\"");
+  dump->add_option("--limit", arguments->limit, "At most so many lines (0: all)")
+      ->capture_default_str();
+  dump->callback([&action, arguments] {
+    action = [arguments] {
+      std::optional<std::string> only;
+      if (!arguments->run.empty()) only = arguments->run;
+      trace::dump(arguments->file, only, arguments->limit, std::cout);
+      return 0;
+    };
+  });
+}
+
+}  // namespace marrow::cli

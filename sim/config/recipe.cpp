@@ -1,0 +1,490 @@
+#include "sim/config/recipe.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "models/common/error.h"
+#include "sim/config/yaml_source.h"
+
+namespace marrow::config {
+
+namespace {
+
+template <class T>
+using Names = std::vector<std::pair<std::string_view, T>>;
+
+const Names<AtomicOp> kAtomicNames = {{"add", AtomicOp::kAdd},
+                                      {"cas", AtomicOp::kCas},
+                                      {"max", AtomicOp::kMax},
+                                      {"exchange", AtomicOp::kExchange}};
+const Names<Scope> kScopeNames = {
+    {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
+const Names<Value> kValueNames = {
+    {"0", Value::kZero}, {"1", Value::kOne}, {"index", Value::kIndex}, {"next", Value::kNext}};
+const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}};
+const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
+                                  {"completed", Until::kCompleted}};
+const Names<Condition> kConditionNames = {
+    {"ring_wrapped", Condition::kRingWrapped},
+    {"batch_boundary", Condition::kBatchBoundary},
+    {"newest_or_multiple", Condition::kNewestOrMultiple},
+    {"advanced", Condition::kAdvanced},
+    {"waits", Condition::kWaits},
+    {"waits_not", Condition::kWaitsNot},
+    {"rang_not", Condition::kRangNot}};
+const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
+                                                   {"cpu", ConsumerProgram::Where::kCpu}};
+const Names<Evidence> kEvidenceNames = {{"measured", Evidence::kMeasured},
+                                        {"published", Evidence::kPublished},
+                                        {"derived", Evidence::kDerived},
+                                        {"fitted", Evidence::kFitted},
+                                        {"assumed", Evidence::kAssumed}};
+
+/// Reads one recipe; keeps what names mean while it goes.
+class Reader {
+ public:
+  Reader(const std::string& file, const std::map<std::string, std::string>& choices,
+         const std::vector<std::string>& sets)
+      : root_(YamlNode::open(file)), asked_(choices) {
+    for (const std::string& assignment : sets) {
+      const auto equals = assignment.find('=');
+      if (equals == std::string::npos || equals == 0)
+        throw InputError("--set protocol." + assignment, "not an assignment",
+                         "write protocol.NAME=VALUE");
+      sets_[assignment.substr(0, equals)] = assignment.substr(equals + 1);
+    }
+  }
+
+  Recipe read() {
+    root_.only({"protocol", "description", "choices", "costs", "depth", "regions", "words", "put",
+                "consumer", "placed_by"});
+    recipe_.program.protocol = root_.at("protocol").text();
+    if (auto d = root_.find("description")) recipe_.description = d->text();
+    read_choices();
+    read_costs();
+    if (auto depth = root_.find("depth"))
+      recipe_.program.depth = static_cast<std::uint32_t>(depth->integer(1, 1 << 20));
+    if (recipe_.choices.count("batch"))
+      recipe_.program.batch = static_cast<std::uint32_t>(
+          parse_number(recipe_.choices.at("batch"), root_.file(), "batch"));
+    read_regions();
+    read_words();
+    read_steps(root_.at("put"));
+    recipe_.program.put.push_back({});
+    if (std::none_of(recipe_.program.put.begin(), recipe_.program.put.end(),
+                     [](const Step& s) { return s.is_index; }))
+      root_.at("put").fail("no step takes a queue position",
+                           "give one atomic `result: index`");
+    read_consumer(root_.at("consumer"));
+    read_placed_by();
+    for (const auto& [key, value] : sets_)
+      if (!used_.count(key)) {
+        std::vector<std::string_view> known(settable_.begin(), settable_.end());
+        const std::string near = nearest(key, known);
+        throw InputError("--set protocol." + key,
+                         "recipe " + recipe_.program.protocol + " (" + root_.file() +
+                             ") has nothing of that name to set",
+                         near.empty() ? "" : "nearest: protocol." + near);
+      }
+    return std::move(recipe_);
+  }
+
+ private:
+  /// A scalar's text, with $choice replaced by what is chosen and `id.field` by what was set.
+  std::string resolve(const YamlNode& node, const std::string& set_key = "") {
+    if (!set_key.empty()) {
+      settable_.insert(set_key);
+      if (auto it = sets_.find(set_key); it != sets_.end()) {
+        used_.insert(set_key);
+        return it->second;
+      }
+    }
+    std::string text = node.text();
+    if (text.empty() || text[0] != '$') return text;
+    const auto it = recipe_.choices.find(text.substr(1));
+    if (it == recipe_.choices.end())
+      node.fail("unknown choice '" + text + "'", "declare it under `choices:`");
+    return it->second;
+  }
+
+  template <class T>
+  T pick(const YamlNode& node, const Names<T>& names, const std::string& set_key = "") {
+    const std::string text = resolve(node, set_key);
+    std::vector<std::string_view> known;
+    for (const auto& [name, value] : names) {
+      if (name == text) return value;
+      known.push_back(name);
+    }
+    std::string list;
+    for (auto name : known) list += (list.empty() ? "" : ", ") + std::string(name);
+    node.fail("'" + text + "' is none of " + list);
+  }
+
+  std::int64_t whole(const YamlNode& node, std::int64_t min, std::int64_t max,
+                     const std::string& set_key = "") {
+    const double value = parse_number(resolve(node, set_key), node.place(), node.path());
+    if (value < static_cast<double>(min) || value > static_cast<double>(max) ||
+        value != static_cast<double>(static_cast<std::int64_t>(value)))
+      node.fail("'" + resolve(node, set_key) + "' is not a whole number from " +
+                std::to_string(min) + " to " + std::to_string(max));
+    return static_cast<std::int64_t>(value);
+  }
+
+  void read_choices() {
+    const auto section = root_.find("choices");
+    std::vector<std::string> names;
+    if (section)
+      for (const auto& [name, node] : section->entries()) {
+        node.only({"allowed", "default"});
+        names.push_back(name);
+        std::string value = node.at("default").text();
+        std::string place = node.place();
+        if (auto it = asked_.find(name); it != asked_.end()) value = it->second;
+        settable_.insert(name);
+        if (auto it = sets_.find(name); it != sets_.end()) {
+          used_.insert(name);
+          value = it->second;
+        }
+        if (auto allowed = node.find("allowed")) {
+          std::string list;
+          bool found = false;
+          for (const YamlNode& item : allowed->items()) {
+            found |= item.text() == value;
+            list += (list.empty() ? "" : ", ") + item.text();
+          }
+          if (!found)
+            throw InputError(place, "choice " + name + " = '" + value + "' is not allowed",
+                             "one of " + list);
+        } else {
+          const double number = parse_number(value, place, name);
+          if (number < 1 || number > 1e6 || number != static_cast<double>(static_cast<long>(number)))
+            throw InputError(place, "choice " + name + " = '" + value + "'",
+                             "write a whole number from 1 to 1000000");
+        }
+        recipe_.choices[name] = value;
+      }
+    for (const auto& [name, value] : asked_)
+      if (!recipe_.choices.count(name)) {
+        std::vector<std::string_view> known(names.begin(), names.end());
+        const std::string near = nearest(name, known);
+        throw InputError(root_.file(), "the recipe has no choice '" + name + "'",
+                         near.empty() ? "take it out of the trace's choices" : "nearest: " + near);
+      }
+  }
+
+  void read_costs() {
+    const auto section = root_.find("costs");
+    if (!section) return;
+    for (const auto& [name, node] : section->entries()) {
+      node.only({"value", "measured", "published", "derived", "fitted", "assumed"});
+      RecipeCost cost;
+      cost.key = name;
+      cost.place = node.place();
+      if (unit_of(name) != "cycles" && unit_of(name) != "ns")
+        node.fail("cost '" + name + "' has no unit", "end its name with _cycles or _ns");
+      int sources = 0;
+      for (const auto& [evidence_name, evidence] : kEvidenceNames)
+        if (auto source = node.find(evidence_name)) {
+          ++sources;
+          cost.evidence = evidence;
+          cost.source = source->text();
+        }
+      if (sources != 1)
+        node.fail("cost '" + name + "' needs exactly one source",
+                  "add measured, published, derived, fitted or assumed with its text");
+      cost.value = node.at("value").number(0, 1e6);
+      settable_.insert(name);
+      if (auto it = sets_.find(name); it != sets_.end()) {
+        used_.insert(name);
+        cost.value = parse_number(it->second, "--set", "protocol." + name);
+        if (cost.value < 0)
+          throw InputError("--set protocol." + name, "negative cost '" + it->second + "'",
+                           "write 0 or more");
+        cost.evidence = Evidence::kAssumed;
+        cost.source = cost.place = "--set";
+      }
+      recipe_.costs.push_back(cost);
+    }
+  }
+
+  double cost(const YamlNode& node) {
+    const std::string key = node.text();
+    std::vector<std::string_view> known;
+    for (const RecipeCost& c : recipe_.costs) {
+      if (c.key == key) return c.value;
+      known.push_back(c.key);
+    }
+    const std::string near = nearest(key, known);
+    node.fail("no cost '" + key + "'", near.empty() ? "declare it under `costs:` with its source"
+                                                    : "nearest: " + near);
+  }
+
+  void read_regions() {
+    for (const auto& [name, node] : root_.at("regions").entries()) {
+      node.only({"memory", "stride_bytes"});
+      Region region;
+      region.name = name;
+      region.memory = pick(node.at("memory"), kMemoryNames, name + ".memory");
+      region.stride_bytes = static_cast<std::uint64_t>(whole(node.at("stride_bytes"), 8, 1 << 30));
+      recipe_.program.regions.push_back(region);
+    }
+  }
+
+  void read_words() {
+    for (const auto& [name, node] : root_.at("words").entries()) {
+      node.only({"region", "offset_bytes", "bytes", "entry_bytes"});
+      Word word;
+      word.name = name;
+      const std::string region = node.at("region").text();
+      const auto& regions = recipe_.program.regions;
+      const auto it = std::find_if(regions.begin(), regions.end(),
+                                   [&](const Region& r) { return r.name == region; });
+      if (it == regions.end()) {
+        std::vector<std::string_view> known;
+        for (const Region& r : regions) known.push_back(r.name);
+        const std::string near = nearest(region, known);
+        node.at("region").fail("unknown region '" + region + "'",
+                               near.empty() ? "declare it under `regions:`" : "nearest: " + near);
+      }
+      word.region = static_cast<std::uint32_t>(it - regions.begin());
+      if (auto offset = node.find("offset_bytes"))
+        word.offset_bytes = static_cast<std::uint64_t>(whole(*offset, 0, 1 << 30));
+      word.bytes = static_cast<std::uint32_t>(whole(node.at("bytes"), 1, 64));
+      if (auto entry = node.find("entry_bytes")) {
+        word.entry_bytes = static_cast<std::uint32_t>(whole(*entry, 8, 4096));
+        word.entries = recipe_.program.depth;
+      }
+      const std::uint64_t end = word.offset_bytes + word.bytes +
+                                static_cast<std::uint64_t>(word.entry_bytes) *
+                                    (word.entries ? word.entries - 1 : 0);
+      if (end > it->stride_bytes)
+        node.fail("word '" + name + "' ends at byte " + std::to_string(end) + " of region '" +
+                      region + "', whose stride is " + std::to_string(it->stride_bytes),
+                  "enlarge stride_bytes or move the word");
+      recipe_.program.words.push_back(word);
+    }
+  }
+
+  std::uint32_t word(const YamlNode& node) {
+    const std::string name = node.text();
+    std::vector<std::string_view> known;
+    const auto& words = recipe_.program.words;
+    for (std::uint32_t i = 0; i < words.size(); ++i) {
+      if (words[i].name == name) return i;
+      known.push_back(words[i].name);
+    }
+    const std::string near = nearest(name, known);
+    node.fail("unknown target '" + name + "'",
+              near.empty() ? "declare it under `words:`" : "nearest: " + near);
+  }
+
+  std::uint8_t reg(const std::string& name, const YamlNode& node) {
+    const auto it = std::find(registers_.begin(), registers_.end(), name);
+    if (it != registers_.end()) return static_cast<std::uint8_t>(it - registers_.begin());
+    if (registers_.size() == kRegisterCount)
+      node.fail("more than " + std::to_string(kRegisterCount) + " results", "use fewer names");
+    registers_.push_back(name);
+    return static_cast<std::uint8_t>(registers_.size() - 1);
+  }
+  std::uint8_t known_reg(const YamlNode& node) {
+    const std::string name = node.text();
+    if (std::find(registers_.begin(), registers_.end(), name) == registers_.end())
+      node.fail("no earlier step gives '" + name + "'", "name it as a load's or atomic's result");
+    return reg(name, node);
+  }
+
+  void result(const YamlNode& node, Step& step) {
+    if (auto r = node.find("result")) {
+      const std::string name = r->text();
+      step.is_index = name == "index";
+      step.reg = reg(name, *r);
+    }
+    if (auto wait = node.find("wait")) step.wait = wait->boolean();
+    if (!step.wait && step.reg == kNoRegister)
+      node.fail("nothing can wait for this later", "add `result:`");
+  }
+
+  void read_steps(const YamlNode& list) {
+    for (const YamlNode& node : list.items()) {
+      node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
+                 "when", "do"});
+      if (auto when = node.find("when")) {
+        when->only({"condition", "of", "modulus"});
+        Step skip;
+        skip.op = StepOp::kSkipUnless;
+        skip.condition = pick(when->at("condition"), kConditionNames);
+        if (skip.condition == Condition::kNewestOrMultiple ||
+            skip.condition == Condition::kAdvanced)
+          skip.reg = known_reg(when->at("of"));
+        if (skip.condition == Condition::kNewestOrMultiple)
+          skip.modulus = static_cast<std::uint32_t>(whole(when->at("modulus"), 1, 1 << 20));
+        const std::size_t at = recipe_.program.put.size();
+        recipe_.program.put.push_back(skip);
+        read_steps(node.at("do"));
+        recipe_.program.put[at].target = static_cast<std::uint32_t>(recipe_.program.put.size());
+        continue;
+      }
+      if (node.entries().size() != 1)
+        node.fail("a step is one operation", "start each with its own '-'");
+      recipe_.program.put.push_back(read_step(node.entries().front()));
+    }
+  }
+
+  Step read_step(const std::pair<std::string, YamlNode>& entry) {
+    const auto& [kind, node] = entry;
+    Step step;
+    if (kind == "stage") {
+      step.op = StepOp::kStage;
+      const auto stage = stage_named(node.text());
+      if (!stage)
+        node.fail("unknown stage '" + node.text() + "'",
+                  "nearest: " + nearest(node.text(), kStageNames));
+      step.stage = *stage;
+      return step;
+    }
+    if (kind == "compute") {
+      step.op = StepOp::kCompute;
+      step.cycles = cost(node);
+      return step;
+    }
+    if (kind == "use") {
+      step.op = StepOp::kUse;
+      step.reg = known_reg(node);
+      return step;
+    }
+    if (kind == "do") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
+    if (auto id = node.find("id")) step.id = id->text();
+    const auto key = [&](const char* field) {
+      return step.id.empty() ? std::string() : step.id + "." + field;
+    };
+    if (kind == "fence") {
+      node.only({"id", "scope"});
+      step.op = StepOp::kFence;
+      step.scope = pick(node.at("scope"), kScopeNames, key("scope"));
+      return step;
+    }
+    step.word = word(node.at("word"));
+    if (kind == "load") {
+      node.only({"id", "word", "result", "wait"});
+      step.op = StepOp::kLoad;
+      result(node, step);
+    } else if (kind == "store") {
+      node.only({"id", "word", "bytes", "count", "value"});
+      step.op = StepOp::kStore;
+      const Word& target = recipe_.program.words[step.word];
+      step.bytes = target.bytes;
+      if (auto bytes = node.find("bytes"))
+        step.bytes = static_cast<std::uint32_t>(whole(*bytes, 1, 16, key("bytes")));
+      if (auto count = node.find("count"))
+        step.count = static_cast<std::uint32_t>(whole(*count, 1, 64, key("count")));
+      if (step.bytes * step.count > target.bytes)
+        node.fail(std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
+                      " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) +
+                      " B",
+                  "change bytes or count");
+      if (auto value = node.find("value")) step.value = pick(*value, kValueNames);
+    } else if (kind == "atomic") {
+      node.only({"id", "word", "op", "value", "result", "wait"});
+      step.op = StepOp::kAtomic;
+      step.atomic = pick(node.at("op"), kAtomicNames);
+      if (step.atomic == AtomicOp::kCas)
+        node.fail("a single compare-and-swap is not a step", "use `spin`");
+      step.value = pick(node.at("value"), kValueNames);
+      result(node, step);
+    } else if (kind == "spin") {
+      node.only({"id", "word", "expected", "value", "retry"});
+      step.op = StepOp::kSpin;
+      step.expected = pick(node.at("expected"), kValueNames);
+      step.value = pick(node.at("value"), kValueNames);
+      step.cycles = cost(node.at("retry"));
+    } else {  // poll
+      node.only({"id", "word", "until", "retry"});
+      step.op = StepOp::kPoll;
+      step.until = pick(node.at("until"), kUntilNames);
+      step.cycles = cost(node.at("retry"));
+    }
+    return step;
+  }
+
+  std::vector<double> cost_list(const YamlNode& node) {
+    std::vector<double> list;
+    for (const YamlNode& item : node.one_or_more()) list.push_back(cost(item));
+    return list;
+  }
+
+  void read_consumer(const YamlNode& node) {
+    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "groups",
+               "after", "copies_payload"});
+    ConsumerProgram& c = recipe_.program.consumer;
+    c.where = pick(node.at("runs_on"), kWhereNames);
+    c.announcement = word(node.at("polls"));
+    if (auto per_entry = node.find("one_entry_a_notice")) c.per_entry = per_entry->boolean();
+    c.entry = word(node.at("entries"));
+    c.completion = word(node.at("completes"));
+    if (auto poll = node.find("poll")) c.poll_cycles = cost(*poll);
+    for (const YamlNode& item : node.at("groups").items()) {
+      item.only({"read", "done"});
+      ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done"))};
+      if (group.read_cycles.empty() || group.read_cycles.size() != group.done_cycles.size())
+        item.fail("read and done need one cost for each entry of the group", "make them equal long");
+      c.groups.push_back(std::move(group));
+    }
+    if (c.groups.empty()) node.at("groups").fail("no group", "give one for single entries");
+    std::sort(c.groups.begin(), c.groups.end(), [](const auto& a, const auto& b) {
+      return a.read_cycles.size() > b.read_cycles.size();
+    });
+    if (auto after = node.find("after")) c.after_cycles = cost(*after);
+    if (auto copies = node.find("copies_payload")) c.copies_payload = copies->boolean();
+    const auto memory_of = [&](std::uint32_t w) {
+      return recipe_.program.regions[recipe_.program.words[w].region].memory;
+    };
+    if (c.where == ConsumerProgram::Where::kCpu && (memory_of(c.announcement) != MemoryKind::kHost ||
+                                                    memory_of(c.completion) != MemoryKind::kHost))
+      node.fail("a CPU consumer polls and completes in host memory",
+                "set the memory of those regions to host");
+    for (std::uint32_t w : {c.announcement, c.entry, c.completion})
+      recipe_.program.words[w].consumer_reads = true;
+  }
+
+  void read_placed_by() {
+    const auto section = root_.find("placed_by");
+    if (!section) return;
+    for (const auto& [stage_name, node] : section->entries()) {
+      const auto stage = stage_named(stage_name);
+      if (!stage) node.fail("unknown stage '" + stage_name + "'");
+      recipe_.placed_by.emplace_back(*stage, word(node));
+    }
+  }
+
+  YamlNode root_;
+  std::map<std::string, std::string> asked_, sets_;
+  std::set<std::string> used_, settable_;
+  std::vector<std::string> registers_;
+  Recipe recipe_;
+};
+
+}  // namespace
+
+Recipe load_recipe(const std::string& file, const std::map<std::string, std::string>& choices,
+                   const std::vector<std::string>& sets) {
+  return Reader(file, choices, sets).read();
+}
+
+std::string recipe_path(const std::string& name, const std::string& config_dir) {
+  namespace fs = std::filesystem;
+  if (name.find('/') != std::string::npos || name.ends_with(".yaml")) return name;
+  const fs::path dir = fs::path(config_dir) / "protocols";
+  const fs::path path = dir / (name + ".yaml");
+  if (fs::exists(path)) return path.string();
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(dir, ignored))
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  std::string list;
+  for (const std::string& n : names) list += (list.empty() ? "" : ", ") + n;
+  throw InputError(path.string(), "no such protocol recipe", "there are: " + list);
+}
+
+}  // namespace marrow::config

@@ -1,0 +1,113 @@
+#include "sim/config/system.h"
+
+#include <functional>
+
+namespace marrow::config {
+
+namespace {
+
+struct Binding {
+  Declaration declaration;
+  std::function<double&(SystemSpec&)> field;
+};
+
+// One line declares, reads, checks and documents a parameter.
+#define GPU(key, member, min, max, doc) \
+  {{"gpu." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.gpu.member; }}
+#define PCIE(key, member, min, max, doc) \
+  {{"pcie." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.pcie.member; }}
+#define HOST(key, member, min, max, doc) \
+  {{"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; }}
+
+const std::vector<Binding>& bindings() {
+  static const std::vector<Binding> table = {
+      GPU("sm.clock_ghz", sm_clock_ghz, 0.1, 5, "SM clock"),
+      GPU("sm.units_count", sm_count, 1, 1024, "number of SMs"),
+      GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
+      GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
+      GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5, "clock of crossbar, L2 and fence costs"),
+      GPU("l2.load_cycles", load_cycles, 1, 10000, "round trip of a load that hits the SM's partition"),
+      GPU("l2.load_far_extra_cycles", load_far_extra_cycles, 0, 10000,
+          "more, once, after the line was written in the far partition"),
+      GPU("l2.near_cycles", near_cycles, 1, 10000, "round trip to a line's home in the SM's partition"),
+      GPU("l2.far_cycles", far_cycles, 1, 10000, "round trip to a line's home in the other partition"),
+      GPU("l2.distance_spread_cycles", distance_spread_cycles, 0, 1000,
+          "half width of the distance of a line, where it is drawn"),
+      GPU("l2.atomic_interval_cycles", atomic_interval_cycles, 0, 10000,
+          "between atomics on one word"),
+      GPU("l2.jitter_cycles", jitter_cycles, 0, 1000, "half width of a round trip's variation"),
+      GPU("fence.cta_cycles", fence_cta_cycles, 0, 10000, "CTA-scope fence (SM clock)"),
+      GPU("fence.gpu_cycles", fence_gpu_cycles, 0, 100000,
+          "GPU-scope fence with nothing stored since the last"),
+      GPU("fence.gpu_near_cycles", fence_gpu_near_cycles, 0, 100000,
+          "GPU-scope fence, lines stored to since the last are near"),
+      GPU("fence.gpu_far_cycles", fence_gpu_far_cycles, 0, 100000, "the same, far lines among them"),
+      GPU("fence.gpu_host_cycles", fence_gpu_host_cycles, 0, 100000,
+          "the same, host memory among them"),
+      GPU("fence.gpu_beside_host_reads_cycles", fence_gpu_beside_host_reads_cycles, 0, 100000,
+          "GPU-scope fence at least, while another SM keeps reading host memory"),
+      GPU("fence.sys_cycles", fence_sys_cycles, 0, 100000, "system-scope fence"),
+      GPU("fence.sys_host_extra_cycles", fence_sys_host_extra_cycles, 0, 100000,
+          "more at most, by line, after stores to host memory"),
+      GPU("fence.sys_behind_read_cycles", fence_sys_behind_read_cycles, 0, 100000,
+          "system-scope fence that meets another SM's host read in flight"),
+      GPU("fence.sys_arrival_cycles", fence_sys_arrival_cycles, 0, 100000,
+          "issue of a system-scope fence until it meets the host reads in flight"),
+      PCIE("generation_count", generation, 1, 6, "PCIe generation"),
+      PCIE("lanes_count", lanes, 1, 16, "link width"),
+      PCIE("tlp_overhead_bytes", tlp_overhead_bytes, 0, 64,
+           "TLP header, sequence number, LCRC and framing"),
+      PCIE("dllp_ratio", dllp_ratio, 0, 0.5, "share of the rate that ACK and credit DLLPs take"),
+      PCIE("mps_bytes", mps_bytes, 64, 4096, "maximum payload size"),
+      PCIE("mrrs_bytes", mrrs_bytes, 64, 4096, "maximum read request size"),
+      PCIE("round_trip_ns", round_trip_ns, 1, 100000,
+           "from the L2 to host memory and back, read of a line no core has written"),
+      PCIE("request_share_ratio", request_share_ratio, 0, 1,
+           "share of the round trip until memory is reached"),
+      HOST("poll_ns", poll_ns, 0.1, 100000, "a look of a polling thread at one cached word"),
+      HOST("notice_ns", notice_ns, 0, 100000,
+           "device write at the memory until a polling core can have the word"),
+      HOST("notice_spread_ns", notice_spread_ns, 0, 100000, "half width of its variation"),
+      HOST("snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
+      HOST("read_after_store_ns", read_after_store_ns, 0, 100000,
+           "a device write at the memory until a read behind it is served"),
+      HOST("copy_overhead_ns", copy_overhead_ns, 0, 100000, "memcpy, fixed part"),
+      HOST("copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
+      HOST("copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
+      HOST("copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
+  };
+  return table;
+}
+
+#undef GPU
+#undef PCIE
+#undef HOST
+
+}  // namespace
+
+std::span<const Declaration> declarations() {
+  static const std::vector<Declaration> list = [] {
+    std::vector<Declaration> all;
+    for (const Binding& binding : bindings()) all.push_back(binding.declaration);
+    return all;
+  }();
+  return list;
+}
+
+ParameterSet load_system(const std::string& path, const std::vector<std::string>& sets) {
+  ParameterSet parameters = ParameterSet::load(path, declarations());
+  for (const std::string& assignment : sets) parameters.set(assignment);
+  return parameters;
+}
+
+SystemSpec bind(const ParameterSet& parameters) {
+  SystemSpec spec;
+  for (const Binding& binding : bindings())
+    binding.field(spec) = parameters.get(binding.declaration.key);
+  // Gigabit a second in files, gigabyte a second in the model.
+  spec.host.copy_l1_gb_per_s /= 8;
+  spec.host.copy_gb_per_s /= 8;
+  return spec;
+}
+
+}  // namespace marrow::config

@@ -1,0 +1,30 @@
+// A system file's parameters, bound to the models' specifications.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/gpu/spec.h"
+#include "models/host/spec.h"
+#include "models/pcie/spec.h"
+#include "sim/config/parameters.h"
+
+namespace marrow::config {
+
+struct SystemSpec {
+  GpuSpec gpu;
+  PcieSpec pcie;
+  HostSpec host;
+};
+
+/// Every parameter there is: key, range and meaning.
+std::span<const Declaration> declarations();
+
+/// Reads a system file and applies `sets` ("key=value", see ParameterSet::set).
+ParameterSet load_system(const std::string& path, const std::vector<std::string>& sets = {});
+
+/// The models' plain structs. `parameters` must be complete (ParameterSet::load checks it).
+SystemSpec bind(const ParameterSet& parameters);
+
+}  // namespace marrow::config

@@ -1,0 +1,120 @@
+#include "sim/replay.h"
+
+#include <deque>
+#include <unordered_map>
+
+#include "models/common/error.h"
+
+namespace marrow::sim {
+
+namespace {
+
+/// Hands each warp its own operations out of the trace's common stream.
+class OpFeed {
+ public:
+  OpFeed(trace::Reader& reader, const trace::Run& run) : reader_(reader), run_(run) {
+    for (const trace::Lane& lane : run.lanes) queues_[lane.warp];
+  }
+
+  /// The warp's next put; fresh, last: it is the first, the last of a repeated operation.
+  bool next(std::uint32_t warp, const trace::Op*& op, bool& fresh, bool& last) {
+    Stream& stream = queues_.at(warp);
+    if (stream.left == 0) {
+      if (stream.started) {
+        stream.ops.pop_front();
+        --buffered_;
+        stream.started = false;
+      }
+      if (stream.ops.empty() && !fill(warp)) return false;
+      stream.left = stream.ops.front().count;
+      stream.started = true;
+      fresh = true;
+    } else {
+      fresh = false;
+    }
+    --stream.left;
+    last = stream.left == 0;
+    op = &stream.ops.front();
+    return true;
+  }
+
+ private:
+  struct Stream {
+    std::deque<trace::Op> ops;
+    std::uint64_t left = 0;  ///< repetitions of the front one
+    bool started = false;
+  };
+
+  bool fill(std::uint32_t warp) {
+    trace::Op op;
+    while (!ended_) {
+      if (!reader_.next_op(op)) {
+        ended_ = true;
+        break;
+      }
+      const std::uint32_t owner = op.warp;
+      if (op.kind != trace::OpKind::kPut)
+        throw InputError("run '" + run_.name + "'",
+                         "holds an operation that replay does not carry out yet",
+                         "only put is: `marrow trace dump` shows the operations");
+      queues_.at(owner).ops.push_back(std::move(op));
+      // Warps that progress together need little room; a stream that gives one warp after the
+      // other would need it all.
+      if (++buffered_ > kMostBuffered)
+        throw InputError("run '" + run_.name + "'",
+                         "its operations are stored warp after warp, more than " +
+                             std::to_string(kMostBuffered) + " would have to be kept",
+                         "store them in an order in which the warps progress together");
+      if (owner == warp) return true;
+    }
+    return false;
+  }
+
+  static constexpr std::uint64_t kMostBuffered = 1'000'000;
+  trace::Reader& reader_;
+  const trace::Run& run_;
+  std::unordered_map<std::uint32_t, Stream> queues_;
+  std::uint64_t buffered_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::uint32_t replay(trace::Reader& reader, Machine& machine, const ReplayOptions& options,
+                     Observer* observer) {
+  std::uint32_t replayed = 0;
+  for (std::uint32_t index = 0;; ++index) {
+    const auto run = reader.next_run();
+    if (!run) break;
+    if (options.selects && !options.selects(*run)) continue;
+    const std::string path =
+        config::recipe_path(options.protocol.value_or(run->protocol), options.config_dir);
+    const config::Recipe recipe = config::load_recipe(path, run->choices, options.protocol_sets);
+    if (options.on_run) options.on_run(index, *run, recipe);
+    OpFeed feed(reader, *run);
+    RunSetup setup;
+    setup.index = index;
+    setup.recipe = &recipe;
+    setup.run = &*run;
+    setup.seed = options.seed;
+    setup.observer = observer;
+    setup.next_put = [&](std::uint32_t warp, gpu::Put& put) {
+      const trace::Op* op = nullptr;
+      bool fresh = false, last = false;
+      if (!feed.next(warp, op, fresh, last)) return false;
+      put = {op->bytes, op->flush && last, op->wait, op->compute_cycles};
+      if (fresh && op->measured && options.on_measured) options.on_measured(index, *run, *op);
+      return true;
+    };
+    if (options.place)
+      setup.place = [&](const QueueLayout& layout, Placement& placement) {
+        options.place(*run, recipe, layout, placement);
+      };
+    machine.run(setup);
+    if (options.on_run_end) options.on_run_end(index, *run);
+    ++replayed;
+  }
+  return replayed;
+}
+
+}  // namespace marrow::sim

@@ -1,0 +1,75 @@
+// Predicted against measured, stage by stage.
+#pragma once
+
+#include <iosfwd>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/machine.h"
+#include "traces/trace.h"
+#include "validate/placement.h"
+
+namespace marrow::validate {
+
+/// "fit": parameters were fitted to this run; "placement": only the L2 placement was read off it;
+/// "predicted": neither.
+enum class Role : std::uint8_t { kFit, kPlacement, kPredicted };
+std::string_view name(Role role);
+
+struct Spread {
+  double median = 0, p10 = 0, p90 = 0;
+};
+
+struct Row {
+  std::string run;       ///< the trace's name of the run: "cfg 4"
+  std::string stage;     ///< stage name, "completion" (the lane's own wait), or "put"
+  Role role = Role::kPredicted;
+  std::string unit = "cycles";
+  Spread measured, predicted;  ///< "put": means instead of medians
+  double error = 0;            ///< predicted / measured - 1
+  std::optional<double> baseline_error;  ///< of repeating the first uncontended run's value
+  bool stable = true;   ///< the halves of the measurement agree within 15 %
+  bool scored = true;   ///< the measured median is at least 100 cycles
+  bool within = true;   ///< the predicted median lies within the measured p10 to p90
+  bool hard() const { return baseline_error && std::abs(*baseline_error) > 0.10; }
+};
+
+struct Group {
+  std::string name;
+  std::size_t rows = 0;
+  double median_abs_error = 0, p90_abs_error = 0;
+  std::string worst_run, worst_stage;
+  double worst_error = 0;
+};
+
+struct Comparison {
+  std::string system, trace;
+  std::vector<Row> rows;
+  std::vector<std::string> placement_runs;
+  std::size_t unstable = 0, unstable_within = 0;
+
+  /// Over stable scored rows: all, hard, put, each over every role and over predicted rows alone.
+  std::vector<Group> groups() const;
+};
+
+struct Options {
+  std::string config_dir;
+  std::string system;
+  std::string trace_file;
+  std::vector<std::string> only;           ///< run names or "cfg=4"; empty: all
+  std::vector<std::string> protocol_sets;
+  std::uint64_t seed = 1;
+  std::string placement_from;  ///< another trace of the same allocation; empty: this one
+  Observer* observer = nullptr;
+};
+
+/// Throws InputError if the trace holds no captured times.
+Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const Options& options);
+
+void write_table(std::ostream& out, const Comparison& comparison);
+/// Schema "marrow.validate/1".
+nlohmann::ordered_json as_json(const Comparison& comparison);
+
+}  // namespace marrow::validate

@@ -1,0 +1,309 @@
+#include "validate/placement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "sim/replay.h"
+
+namespace marrow::validate {
+
+namespace {
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool uncontended(const trace::Run& run) {
+  std::vector<int> lanes(run.queues, 0);
+  for (const trace::Lane& lane : run.lanes) ++lanes[lane.queue];
+  return !run.measured_stages.empty() && run.queues == run.lanes.size() &&
+         std::all_of(lanes.begin(), lanes.end(), [](int n) { return n == 1; });
+}
+
+config::Recipe recipe_of(const trace::Run& run, const std::string& config_dir) {
+  return config::load_recipe(config::recipe_path(run.protocol, config_dir), run.choices);
+}
+
+/// Samples of one lane and stage; of an entry ring, of one page of it.
+struct Key {
+  std::uint32_t lane;
+  Stage stage;
+  std::uint64_t page;
+  auto operator<=>(const Key&) const = default;
+};
+struct Samples {
+  std::vector<double> measured, predicted;
+};
+
+/// Entries of a ring in one page.
+std::uint64_t page_in_ring(const Word& word, std::uint64_t index) {
+  return word.entry_bytes ? index % word.entries * word.entry_bytes / Placement::kPageBytes : 0;
+}
+
+class Collector : public Observer {
+ public:
+  Collector(const config::Recipe*& recipe, double cycles_per_ps)
+      : recipe_(recipe), cycles_per_ps_(cycles_per_ps) {}
+  void on_journey(const Journey& journey) override {
+    for (const auto& [stage, word] : recipe_->placed_by) {
+      if (journey.at(stage) == 0) continue;
+      samples_[{journey.warp, stage, page_in_ring(recipe_->program.words[word], journey.index)}]
+          .predicted.push_back(static_cast<double>(journey.at(stage)) * cycles_per_ps_);
+    }
+  }
+  std::map<Key, Samples> samples_;
+
+ private:
+  const config::Recipe*& recipe_;
+  double cycles_per_ps_;
+};
+
+/// Loads of a stage share their word's distance; the first atomic, spin or fence tells near or far.
+struct Sensitivity {
+  double accesses = 1;
+  double far_cycles = 0;  ///< what the stage takes more if the word is far; 0: it tells no side
+};
+
+Sensitivity sensitivity(const config::Recipe& recipe, Stage stage, std::uint32_t word,
+                        const GpuSpec& gpu) {
+  Sensitivity result{0, 0};
+  Stage at = Stage::kLookup;
+  bool fences = false;
+  for (const Step& step : recipe.program.put) {
+    if (step.op == StepOp::kStage) at = step.stage;
+    // An atomic whose result is used later shows in the stage that uses it.
+    const bool here = at == stage;
+    if (step.op == StepOp::kLoad && here && step.word == word) ++result.accesses;
+    if ((step.op == StepOp::kSpin || (step.op == StepOp::kAtomic && step.wait)) && here &&
+        step.word == word) {
+      ++result.accesses;
+      result.far_cycles += gpu.far_cycles - gpu.near_cycles;
+    }
+    if (step.op == StepOp::kUse && here) {
+      ++result.accesses;
+      result.far_cycles += gpu.far_cycles - gpu.near_cycles;
+    }
+    if (step.op == StepOp::kFence && here && step.scope == Scope::kGpu) fences = true;
+  }
+  if (fences) {
+    result.far_cycles += gpu.fence_gpu_far_cycles - gpu.fence_gpu_near_cycles;
+    ++result.accesses;
+  }
+  result.accesses = std::max(result.accesses, 1.0);
+  return result;
+}
+
+}  // namespace
+
+void InferredPlacement::see_side(std::uint32_t sm, const std::string& region, std::uint64_t page,
+                                 bool far) {
+  for (Seen& seen : seen_)
+    if (seen.sm == sm && seen.region == region && seen.page == page) {
+      seen.far = far;
+      return;
+    }
+  seen_.push_back({sm, region, page, far});
+}
+
+void InferredPlacement::set_distance(const std::string& region, std::uint64_t line, double cycles) {
+  distances_[{region, line}] = cycles;
+}
+
+double InferredPlacement::distance(const std::string& region, std::uint64_t line) const {
+  const auto it = distances_.find({region, line});
+  return it == distances_.end() ? 0 : it->second;
+}
+
+void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& layout,
+                              Placement& placement) const {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> extent;
+  for (std::uint32_t r = 0; r < recipe.program.regions.size(); ++r)
+    if (recipe.program.regions[r].memory == MemoryKind::kGpu)
+      extent[recipe.program.regions[r].name] = {layout.region_begin(r), layout.region_end(r)};
+  const auto address = [&](const std::string& region, std::uint64_t offset) -> std::int64_t {
+    const auto it = extent.find(region);
+    if (it == extent.end() || it->second.first + offset >= placement.gpu_bytes()) return -1;
+    return static_cast<std::int64_t>(it->second.first + offset);
+  };
+  // Near and far connect SMs and pages: once an SM's side is known, so are the pages it saw, and
+  // with them the other SMs that saw those. What starts a component keeps its drawn side.
+  std::set<std::uint32_t> sm_known;
+  std::set<std::pair<std::string, std::uint64_t>> page_known;
+  std::map<std::pair<std::string, std::uint64_t>, bool> page_side;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const Seen& seen : seen_) {
+      if (seen.sm >= placement.sms()) continue;
+      const auto page = std::make_pair(seen.region, seen.page);
+      const bool has_sm = sm_known.count(seen.sm) > 0, has_page = page_known.count(page) > 0;
+      if (has_sm && !has_page) {
+        page_side[page] = placement.sm_side(seen.sm) != seen.far;
+        page_known.insert(page);
+        progress = true;
+      } else if (!has_sm && has_page) {
+        placement.set_sm_side(seen.sm, page_side[page] != seen.far);
+        sm_known.insert(seen.sm);
+        progress = true;
+      }
+    }
+    if (progress) continue;
+    for (const Seen& seen : seen_)
+      if (seen.sm < placement.sms() && !sm_known.count(seen.sm)) {
+        sm_known.insert(seen.sm);
+        progress = true;
+        break;
+      }
+  }
+  for (const auto& [page, side] : page_side)
+    if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
+      placement.set_page_side(static_cast<std::uint64_t>(a), side);
+  for (const auto& [line, cycles] : distances_)
+    if (const auto a = address(line.first, line.second * Placement::kLineBytes); a >= 0)
+      placement.set_distance(static_cast<std::uint64_t>(a), cycles);
+}
+
+std::vector<std::string> placement_runs(trace::Reader& reader, const std::string& config_dir) {
+  struct Candidate {
+    std::string name;
+    std::set<std::string> shows;
+  };
+  std::vector<Candidate> candidates;
+  reader.rewind();
+  while (const auto run = reader.next_run()) {
+    if (!uncontended(*run)) continue;
+    const config::Recipe recipe = recipe_of(*run, config_dir);
+    Candidate candidate{run->name, {}};
+    for (const trace::Lane& lane : run->lanes) {
+      candidate.shows.insert("sm " + std::to_string(lane.sm.value_or(0)));
+      for (const auto& [stage, word] : recipe.placed_by) {
+        const Word& w = recipe.program.words[word];
+        const std::string name = recipe.program.regions[w.region].name + " " +
+                                 std::to_string(lane.queue) + " " + w.name + " ";
+        // A few entries of a page do not make a median.
+        constexpr std::uint64_t kEnough = 16;
+        if (w.entry_bytes && run->puts_per_lane)
+          for (std::uint64_t i = 0; i < std::min<std::uint64_t>(run->puts_per_lane, w.entries);
+               i += Placement::kPageBytes / w.entry_bytes) {
+            if (run->puts_per_lane - i >= kEnough)
+              candidate.shows.insert(name + std::to_string(page_in_ring(w, i)));
+          }
+        else
+          candidate.shows.insert(name);
+      }
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  std::vector<std::string> chosen;
+  std::set<std::string> shown;
+  while (true) {
+    const Candidate* best = nullptr;
+    std::size_t best_gain = 0;
+    for (const Candidate& candidate : candidates) {
+      const auto gain = static_cast<std::size_t>(
+          std::count_if(candidate.shows.begin(), candidate.shows.end(),
+                        [&](const std::string& s) { return !shown.count(s); }));
+      if (gain > best_gain) {
+        best = &candidate;
+        best_gain = gain;
+      }
+    }
+    if (best == nullptr) break;
+    chosen.push_back(best->name);
+    shown.insert(best->shows.begin(), best->shows.end());
+  }
+  return chosen;
+}
+
+InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
+                                  const std::string& config_dir, std::uint64_t seed,
+                                  const config::SystemSpec& spec) {
+  InferredPlacement placement;
+  placement.runs_ = placement_runs(reader, config_dir);
+  const double cycles_per_ps = spec.gpu.sm_clock_ghz / 1000;
+  // Each round replays the runs with what is known so far; a stage that holds two words settles
+  // once the first of them has.
+  constexpr int kRounds = 4;
+  std::map<std::pair<std::string, std::uint64_t>, double> more;  // (region, line): cycles over near
+  for (int round = 0; round < kRounds; ++round) {
+    std::set<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>> told;
+    for (const std::string& name : placement.runs_) {
+      std::map<std::uint32_t, trace::Lane> lanes;
+      const config::Recipe* recipe = nullptr;
+      config::Recipe kept;
+      Collector collector(recipe, cycles_per_ps);
+      sim::ReplayOptions options;
+      options.config_dir = config_dir;
+      options.seed = seed;
+      options.selects = [&](const trace::Run& run) { return run.name == name; };
+      options.on_run = [&](std::uint32_t, const trace::Run& run, const config::Recipe& r) {
+        kept = r;
+        recipe = &kept;
+        for (const trace::Lane& lane : run.lanes) lanes[lane.warp] = lane;
+      };
+      options.on_measured = [&](std::uint32_t, const trace::Run& run, const trace::Op& op) {
+        for (std::size_t i = 0; i < run.measured_stages.size(); ++i) {
+          const auto stage = stage_named(run.measured_stages[i]);
+          if (!stage || op.measured->stage_cycles[i] == 0) continue;
+          for (const auto& [placed, word] : kept.placed_by)
+            if (placed == *stage)
+              collector.samples_[{op.warp, *stage,
+                                  page_in_ring(kept.program.words[word], op.measured->index)}]
+                  .measured.push_back(op.measured->stage_cycles[i]);
+        }
+      };
+      options.place = [&](const trace::Run&, const config::Recipe& r, const QueueLayout& layout,
+                          Placement& p) {
+        // Nothing is known of the first round's words: all near, at the mean distance.
+        for (std::uint64_t a = 0; a < p.gpu_bytes(); a += Placement::kLineBytes) p.set_distance(a, 0);
+        for (std::uint64_t a = 0; a < p.gpu_bytes(); a += Placement::kPageBytes)
+          p.set_page_side(a, false);
+        for (std::uint32_t sm = 0; sm < p.sms(); ++sm) p.set_sm_side(sm, false);
+        placement.apply(r, layout, p);
+      };
+      reader.rewind();
+      sim::replay(reader, machine, options, &collector);
+      if (recipe == nullptr) continue;
+      for (const auto& [stage, word] : kept.placed_by) {
+        const Word& w = kept.program.words[word];
+        const Region& region = kept.program.regions[w.region];
+        const Sensitivity s = sensitivity(kept, stage, word, spec.gpu);
+        for (auto& [key, samples] : collector.samples_) {
+          if (key.stage != stage || samples.measured.empty() || samples.predicted.empty()) continue;
+          if (!lanes.count(key.lane)) continue;
+          const trace::Lane& lane = lanes.at(key.lane);
+          const double off = median(samples.measured) - median(samples.predicted);
+          const std::uint64_t offset = lane.queue * region.stride_bytes + w.offset_bytes +
+                                       key.page * (w.entry_bytes ? Placement::kPageBytes : 0);
+          const auto line = std::make_pair(region.name, offset / Placement::kLineBytes);
+          const auto page = std::make_pair(region.name, offset / Placement::kPageBytes);
+          if (told.count({lane.sm.value_or(0), {region.name + w.name, line.second}})) continue;
+          told.insert({lane.sm.value_or(0), {region.name + w.name, line.second}});
+          double& total = more[line];
+          total += off / (s.far_cycles > 0 ? 1 : s.accesses);
+          double distance = total;
+          if (s.far_cycles > 0) {
+            const bool far = total > s.far_cycles / 2;
+            if (far) distance -= s.far_cycles;
+            distance /= s.accesses;
+            if (!told.count({lane.sm.value_or(0), page})) {
+              placement.see_side(lane.sm.value_or(0), region.name, page.second, far);
+              told.insert({lane.sm.value_or(0), page});
+            }
+          }
+          const std::uint64_t lines =
+              w.entry_bytes ? Placement::kPageBytes / Placement::kLineBytes : 1;
+          for (std::uint64_t i = 0; i < lines; ++i)
+            placement.set_distance(region.name, line.second + i,
+                                   std::clamp(distance, -150.0, 250.0));
+        }
+      }
+    }
+  }
+  return placement;
+}
+
+}  // namespace marrow::validate
