@@ -126,7 +126,7 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
       extent[recipe.program.regions[r].name] = {layout.region_begin(r), layout.region_end(r)};
   const auto address = [&](const std::string& region, std::uint64_t offset) -> std::int64_t {
     const auto it = extent.find(region);
-    if (it == extent.end() || it->second.first + offset >= placement.gpu_bytes()) return -1;
+    if (it == extent.end() || it->second.first + offset >= it->second.second) return -1;
     return static_cast<std::int64_t>(it->second.first + offset);
   };
   // Near and far connect SMs and pages: once an SM's side is known, so are the pages it saw, and
