@@ -26,10 +26,11 @@ subcommands() {
 }
 # The help text, with the program called as it is called once built.
 help() {
-  "$program" "$@" --help | sed -e "s|^Usage: $program\( $*\)\?|Usage: marrow${*:+ $*}|" -e 's/[[:space:]]*$//' |
+  "$program" "$@" --help | sed -e "s|^Usage: $program\(${*:+ $*}\)\?|Usage: marrow${*:+ $*}|" -e 's/[[:space:]]*$//' |
     sed -e :a -e '/^\n*$/{$d;N;ba' -e '}'
 }
 section() { # words of the command
+  # shellcheck disable=SC2016
   printf '\n## `marrow%s`\n\n```\n' "${*:+ $*}"
   help "$@"
   printf '```\n'
