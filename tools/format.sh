@@ -9,11 +9,14 @@ formatter=$(command -v clang-format-14 || true)
   echo "format: needs clang-format-14 (apt-get install clang-format-14)" >&2
   exit 2
 }
+options=()
 case "${1:-}" in
-  "") git ls-files -z '*.h' '*.cpp' | xargs -0 "$formatter" -i ;;
-  --check) git ls-files -z '*.h' '*.cpp' | xargs -0 "$formatter" --dry-run --Werror ;;
+  "") options=(-i) ;;
+  --check) options=(--dry-run --Werror) ;;
   *)
     echo "format: unknown option '$1'; the only one is --check" >&2
     exit 2
     ;;
 esac
+find . -path './build*' -prune -o -path ./.git -prune -o \( -name '*.h' -o -name '*.cpp' \) -print0 |
+  xargs -0 "$formatter" "${options[@]}"
