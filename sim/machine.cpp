@@ -43,7 +43,7 @@ class FromRunStart : public Observer {
 
 Machine::Machine(const config::SystemSpec& spec)
     : spec_(spec),
-      l2_("gpu0_l2", spec.gpu),
+      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns)),
       link_("pcie", spec.pcie),
       root_("root_complex", spec.host),
       host_memory_("host_memory", spec.host),
@@ -112,12 +112,17 @@ void Machine::run(const RunSetup& setup) {
                            ? static_cast<Consumer&>(cpu_)
                            : static_cast<Consumer&>(warp_);
   const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
-  warp_.place(default_sm(blocks));
+  // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
+  // last lane's SM.
+  warp_.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) %
+              static_cast<std::uint32_t>(sms_.size()));
   consumer.set_observer(&observer);
   consumer.start(&program, &layout, run.queues, &book,
                  [&](std::uint32_t queue, std::uint64_t index) {
                    return bytes[queue][index % program.depth];
                  });
+  if (l2_.host_poller())
+    context.on_gpu_fence = [this](Ps at_ps) { warp_.read_again(at_ps); };
   for (std::uint32_t block = 0; block < blocks; ++block) {
     const trace::Lane& lane = run.lanes[block];
     const std::uint32_t sm = lane.sm.value_or(default_sm(block));

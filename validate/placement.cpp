@@ -109,13 +109,9 @@ void InferredPlacement::see_side(std::uint32_t sm, const std::string& region, st
   seen_.push_back({sm, region, page, far});
 }
 
-void InferredPlacement::set_distance(const std::string& region, std::uint64_t line, double cycles) {
-  distances_[{region, line}] = cycles;
-}
-
-double InferredPlacement::distance(const std::string& region, std::uint64_t line) const {
-  const auto it = distances_.find({region, line});
-  return it == distances_.end() ? 0 : it->second;
+void InferredPlacement::see_distance(std::uint32_t sm, const std::string& region,
+                                     std::uint64_t line, double cycles) {
+  distances_[{sm, {region, line}}] = cycles;
 }
 
 void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& layout,
@@ -161,9 +157,18 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
   for (const auto& [page, side] : page_side)
     if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
       placement.set_page_side(static_cast<std::uint64_t>(a), side);
-  for (const auto& [line, cycles] : distances_)
-    if (const auto a = address(line.first, line.second * Placement::kLineBytes); a >= 0)
-      placement.set_distance(static_cast<std::uint64_t>(a), cycles);
+  // What one SM sees of a line is the best guess for the others: the mean of all that saw it.
+  std::map<std::uint64_t, std::pair<double, int>> of_line;
+  for (const auto& [seen, cycles] : distances_) {
+    const auto& [sm, line] = seen;
+    const auto a = address(line.first, line.second * Placement::kLineBytes);
+    if (a < 0 || sm >= placement.sms()) continue;
+    placement.set_distance(sm, static_cast<std::uint64_t>(a), cycles);
+    auto& [sum, n] = of_line[static_cast<std::uint64_t>(a)];
+    sum += cycles;
+    ++n;
+  }
+  for (const auto& [a, sum] : of_line) placement.set_distance(a, sum.first / sum.second);
 }
 
 std::vector<std::string> placement_runs(trace::Reader& reader, const std::string& config_dir) {
@@ -178,7 +183,9 @@ std::vector<std::string> placement_runs(trace::Reader& reader, const std::string
     const config::Recipe recipe = recipe_of(*run, config_dir);
     Candidate candidate{run->name, {}};
     for (const trace::Lane& lane : run->lanes) {
-      candidate.shows.insert("sm " + std::to_string(lane.sm.value_or(0)));
+      candidate.shows.insert(recipe.program.regions.front().name + " " +
+                             std::to_string(lane.queue) + " from SM " +
+                             std::to_string(lane.sm.value_or(0)));
       for (const auto& [stage, word] : recipe.placed_by) {
         const Word& w = recipe.program.words[word];
         const std::string name = recipe.program.regions[w.region].name + " " +
@@ -227,7 +234,8 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
   // Each round replays the runs with what is known so far; a stage that holds two words settles
   // once the first of them has.
   constexpr int kRounds = 4;
-  std::map<std::pair<std::string, std::uint64_t>, double> more;  // (region, line): cycles over near
+  // Cycles over near, by SM and line.
+  std::map<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>, double> more;
   for (int round = 0; round < kRounds; ++round) {
     std::set<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>> told;
     for (const std::string& name : placement.runs_) {
@@ -282,7 +290,7 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
           const auto page = std::make_pair(region.name, offset / Placement::kPageBytes);
           if (told.count({lane.sm.value_or(0), {region.name + w.name, line.second}})) continue;
           told.insert({lane.sm.value_or(0), {region.name + w.name, line.second}});
-          double& total = more[line];
+          double& total = more[{lane.sm.value_or(0), line}];
           total += off / (s.far_cycles > 0 ? 1 : s.accesses);
           double distance = total;
           if (s.far_cycles > 0) {
@@ -297,7 +305,7 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
           const std::uint64_t lines =
               w.entry_bytes ? Placement::kPageBytes / Placement::kLineBytes : 1;
           for (std::uint64_t i = 0; i < lines; ++i)
-            placement.set_distance(region.name, line.second + i,
+            placement.see_distance(lane.sm.value_or(0), region.name, line.second + i,
                                    std::clamp(distance, -150.0, 250.0));
         }
       }

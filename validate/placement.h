@@ -20,8 +20,8 @@ class InferredPlacement {
  public:
   /// One access as seen: from this SM, the page is far or not.
   void see_side(std::uint32_t sm, const std::string& region, std::uint64_t page, bool far);
-  void set_distance(const std::string& region, std::uint64_t line, double cycles);
-  double distance(const std::string& region, std::uint64_t line) const;
+  /// Round trip from this SM to the line, beyond the mean near or far one.
+  void see_distance(std::uint32_t sm, const std::string& region, std::uint64_t line, double cycles);
 
   /// Corrects a drawn placement.
   void apply(const config::Recipe& recipe, const QueueLayout& layout, Placement& placement) const;
@@ -39,7 +39,7 @@ class InferredPlacement {
     bool far;
   };
   std::vector<Seen> seen_;
-  std::map<std::pair<std::string, std::uint64_t>, double> distances_;
+  std::map<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>, double> distances_;
   std::vector<std::string> runs_;
 };
 

@@ -28,13 +28,14 @@ struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
   std::uint32_t sm = 0;          ///< requesting SM
-  std::uint32_t lane = 0;        ///< requester's own name for who asked
+  int port = 0;                  ///< the L2's own: where the answer goes
   std::uint64_t value = 0;       ///< operand; answer: the old value
   std::uint64_t expected = 0;    ///< kSpin
   std::uint64_t threshold = 0;   ///< kPoll: done once the word is at least this
   Ps retry_ps = 0;               ///< kSpin, kPoll: requester's own cost of a round
   std::uint32_t rounds = 0;      ///< answer: loads or attempts made
   bool host_stores = false;      ///< kFenceSys: own host stores since the last fence
+  bool host_entry = false;       ///< kFenceSys: among them an entry, more than a word
 
   /// Lives in its requester, beside the payload; the payload does not own it.
   void free() override {}

@@ -30,6 +30,9 @@ class Consumer : public sc_core::sc_module {
   void clear_counters() { completed_ = notices_ = 0; busy_ps_ = 0; }
   void set_observer(Observer* observer) { observer_ = observer; }
   std::uint64_t completed() const { return completed_; }
+  /// Another SM's GPU-scope fence ends at at_ps: a read of host memory that is under way then has
+  /// to start again.
+  void read_again(Ps at_ps);
 
  protected:
   virtual std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const = 0;
@@ -40,6 +43,8 @@ class Consumer : public sc_core::sc_module {
   virtual void watch(std::uint64_t begin, std::uint64_t end) = 0;
   virtual Ps poll_period_ps(std::uint64_t address) const = 0;  ///< from one poll to the next
   virtual Ps poll_return_ps(std::uint64_t address) const = 0;  ///< from the look to knowing
+  /// Way of a poll from the L2 to host memory; 0 where polls do not cross PCIe.
+  virtual Ps poll_request_ps(std::uint64_t) const { return 0; }
   virtual Ps notice_ps() { return 0; }                         ///< visible until a look finds it
   virtual Ps cycles_ps(double cycles) const = 0;
   virtual Ps copy_ps(std::uint64_t bytes) const { return bytes ? 0 : 0; }
@@ -49,13 +54,14 @@ class Consumer : public sc_core::sc_module {
 
  private:
   struct Wake {
-    enum class Kind : std::uint8_t { kLook, kIdle, kComplete } kind;
+    enum class Kind : std::uint8_t { kLook, kIdle, kComplete, kReadAgain } kind;
     std::uint32_t queue = 0;
     std::uint64_t generation = 0;
     std::uint64_t value = 0;
     Ps visible_ps = 0;
   };
   void on_wake(Wake& wake, Ps at_ps);
+  void restart_read(Ps at_ps);
   void serve(std::uint32_t queue, std::uint64_t next, Ps from_ps);
   bool pending(std::uint32_t queue, std::uint64_t& next) const;
   void idle_from(Ps look_ps, std::uint32_t queue);

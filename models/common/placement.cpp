@@ -18,6 +18,7 @@ void Placement::draw(std::uint64_t gpu_bytes, std::uint32_t sms, std::uint64_t s
   constexpr std::uint32_t kClusters = 8;
   std::uint8_t cluster_side[kClusters];
   for (auto& side : cluster_side) side = random() & 1;
+  pair_distance_.assign(sms, {});
   sm_side_.resize(sms);
   for (std::uint32_t sm = 0; sm < sms; ++sm) sm_side_[sm] = cluster_side[sm / 2 % kClusters];
 }

@@ -18,12 +18,16 @@ sc_core::sc_time as_time(Ps ps) {
 
 }  // namespace
 
-L2::L2(sc_core::sc_module_name name, const GpuSpec& spec)
+L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps)
     : sc_module(name),
       spec_(spec),
       cycle_ps_(1000.0 / spec.l2_clock_ghz),
       jitter_ps_(spec.jitter_cycles * cycle_ps_),
+      host_round_trip_ps_(host_round_trip_ps),
       arrivals_("arrivals", [this](Request& request, Ps at_ps) { take_effect(request, at_ps); }) {
+  posted_.set_command(tlm::TLM_WRITE_COMMAND);
+  posted_access_.kind = AccessKind::kStore;
+  posted_.set_extension(&posted_access_);
   from_sms.register_b_transport(this, &L2::b_transport);
   from_sms.register_nb_transport_fw(this, &L2::nb_transport_fw);
   to_host.register_nb_transport_bw(this, &L2::nb_transport_bw);
@@ -35,7 +39,8 @@ void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t se
   stale_.assign(bytes / Placement::kLineBytes + 1, 0);
   words_.clear();
   host_line_free_ps_.clear();
-  host_reads_until_ps_ = 0;
+  host_reads_.clear();
+  host_writes_until_ps_ = 0;
   host_poller_ = false;
   watch_ = nullptr;
   watch_begin_ = watch_end_ = 0;
@@ -51,17 +56,24 @@ void L2::watch(std::uint64_t begin, std::uint64_t end,
 
 Ps L2::home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const {
   const double base = placement_->is_far(sm, address) ? spec_.far_cycles : spec_.near_cycles;
-  return static_cast<Ps>((base + placement_->distance_cycles(address)) * cycle_ps_);
+  return static_cast<Ps>((base + placement_->distance_cycles(sm, address)) * cycle_ps_);
 }
 
 Ps L2::load_round_trip_ps(std::uint32_t sm, std::uint64_t address) {
-  double cycles = spec_.load_cycles + placement_->distance_cycles(address);
+  double cycles = spec_.load_cycles + placement_->distance_cycles(sm, address);
   auto& stale = stale_[address / Placement::kLineBytes];
   if (stale && placement_->is_far(sm, address)) {
     cycles += spec_.load_far_extra_cycles;
     stale = 0;
   }
   return static_cast<Ps>(cycles * cycle_ps_);
+}
+
+Ps L2::host_read_back_ps(Ps at_ps) {
+  // Round trips are alike, so of the reads under way the one that started last is back last.
+  const auto after = std::partition_point(host_reads_.begin(), host_reads_.end(),
+                                          [&](const HostRead& r) { return r.start_ps <= at_ps; });
+  return after == host_reads_.begin() ? 0 : std::prev(after)->back_ps;
 }
 
 void L2::mark_written(std::uint32_t, std::uint64_t address) {
@@ -136,11 +148,22 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
   access.rounds = 0;
   const std::uint64_t address = payload.get_address();
   if (is_host(address)) {
-    to_host_memory(port, payload, issue_ps);
+    // The way out is shared: accesses take it in the order in which they arrive here.
+    Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps};
+    const Ps half_ps = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
+    if (access.kind != AccessKind::kStore) {
+      request.payload = &payload;
+    } else if (request.bytes > 8) {
+      to_host->transport_dbg(payload);  // an entry's body; a later word announces it
+    } else {
+      std::copy_n(payload.get_data_ptr(), request.bytes,
+                  reinterpret_cast<std::uint8_t*>(&request.value));
+    }
+    arrivals_.push(std::max(issue_ps + half_ps, now_ps()), request);
     return access.kind == AccessKind::kStore ? tlm::TLM_COMPLETED : tlm::TLM_ACCEPTED;
   }
   const bool loads = access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
-  const Ps round_trip = loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(address)) *
+  const Ps round_trip = loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, address)) *
                                                 cycle_ps_)
                               : home_round_trip_ps(access.sm, address);
   if (placement_->is_far(access.sm, address)) ++counters_.far;
@@ -164,6 +187,10 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
 }
 
 void L2::take_effect(Request& request, Ps at_ps) {
+  if (is_host(request.address)) {
+    to_host_memory(request, at_ps);
+    return;
+  }
   if (request.payload == nullptr) {
     ++counters_.stores;
     memory_.store(request.address, request.value, request.bytes);
@@ -178,11 +205,20 @@ void L2::take_effect(Request& request, Ps at_ps) {
   if (access.kind == AccessKind::kFenceSys) {
     ++counters_.fences_sys;
     double cycles = spec_.fence_sys_cycles;
-    // A read of host memory that another SM has under way must come home first.
-    if (host_read_in_flight(at_ps) || host_poller_)
-      cycles = std::max(cycles, spec_.fence_sys_behind_read_cycles);
-    if (access.host_stores) cycles += random_.unit() * spec_.fence_sys_host_extra_cycles;
-    answer(request, static_cast<Ps>(cycles * cycle_ps_) - (at_ps - request.issue_ps));
+    // An entry is two 32 B sectors, each with a way of its own: the fence waits for the slower.
+    if (access.host_entry)
+      cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
+    Ps end_ps = request.issue_ps + static_cast<Ps>(cycles * cycle_ps_);
+    // Where writes to the host are pending, its own or another SM's, the fence is queued behind the
+    // host reads that are under way.
+    if (access.host_stores || host_writes_until_ps_ > at_ps) {
+      const Ps back_ps = host_read_back_ps(at_ps);
+      if (back_ps > at_ps)
+        end_ps = std::max(end_ps, back_ps + static_cast<Ps>((spec_.load_cycles / 2 +
+                                                             spec_.fence_sys_after_read_cycles) *
+                                                            cycle_ps_));
+    }
+    answer(request, end_ps - at_ps);
     return;
   }
   if (access.kind == AccessKind::kLoad) {
@@ -239,7 +275,7 @@ void L2::park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, 
   const Ps round_trip = access.kind == AccessKind::kSpin
                             ? home_round_trip_ps(access.sm, request.address)
                             : static_cast<Ps>((spec_.load_cycles +
-                                               distance_cycles(request.address)) * cycle_ps_);
+                                               distance_cycles(access.sm, request.address)) * cycle_ps_);
   waiters.emplace(key, Parked{request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)});
 }
 
@@ -279,43 +315,50 @@ void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
   }
 }
 
-void L2::to_host_memory(int port, tlm::tlm_generic_payload& payload, Ps issue_ps) {
-  Access& access = access_of(payload);
-  access.lane = (access.lane & 0xffffffu) | static_cast<std::uint32_t>(port) << 24;
-  const Ps half = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
-  Ps at_ps = issue_ps + half;
+void L2::to_host_memory(Request& request, Ps at_ps) {
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  if (access.kind == AccessKind::kStore) {
+  if (request.payload == nullptr) {
     ++counters_.host_stores;
-  } else {
-    ++counters_.host_loads;
-    // Volatile reads of one host line cannot share a response: each waits for the one before.
-    Ps& free_ps = host_line_free_ps_[payload.get_address() / Placement::kLineBytes];
-    at_ps = std::max(at_ps, free_ps);
+    host_writes_until_ps_ = std::max(host_writes_until_ps_, at_ps + host_round_trip_ps_ / 2);
+    posted_.set_address(request.address);
+    posted_.set_data_length(request.bytes);
+    // An entry's body is there already: only its way is timed.
+    posted_.set_data_ptr(request.bytes > 8 ? nullptr
+                                           : reinterpret_cast<unsigned char*>(&request.value));
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    to_host->nb_transport_fw(posted_, phase, delay);
+    return;
   }
-  sc_core::sc_time delay = as_time(at_ps - now_ps());
-  to_host->nb_transport_fw(payload, phase, delay);
-  if (access.kind != AccessKind::kStore) {
-    // The link has annotated when the response will be back here.
-    const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
-    host_line_free_ps_[payload.get_address() / Placement::kLineBytes] = back_ps;
-    host_reads_until_ps_ = std::max(host_reads_until_ps_, back_ps);
-  }
+  ++counters_.host_loads;
+  access_of(*request.payload).port = request.port;
+  // Volatile reads of one host line cannot share a response: each waits for the one before.
+  Ps& free_ps = host_line_free_ps_[request.address / Placement::kLineBytes];
+  const Ps start_ps = std::max(at_ps, free_ps);
+  sc_core::sc_time delay = as_time(start_ps - now_ps());
+  to_host->nb_transport_fw(*request.payload, phase, delay);
+  // The link has annotated when the response will be back here.
+  const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
+  free_ps = back_ps;
+  // Reads start nearly in order of issue; keep the list sorted for those that do not.
+  auto place = host_reads_.end();
+  while (place != host_reads_.begin() && std::prev(place)->start_ps > start_ps) --place;
+  host_reads_.insert(place, {start_ps, back_ps});
+  while (!host_reads_.empty() && host_reads_.front().back_ps < now_ps()) host_reads_.pop_front();
 }
 
 tlm::tlm_sync_enum L2::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                        sc_core::sc_time& delay) {
   Access& access = access_of(payload);
-  const int port = static_cast<int>(access.lane >> 24);
   const Ps back_ps = static_cast<Ps>(delay.value());
   const Ps half = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
   ++access.rounds;
   if (access.kind == AccessKind::kPoll && access.value < access.threshold) {
-    const Ps again_ps = now_ps() + back_ps + half + access.retry_ps;
-    to_host_memory(port, payload, again_ps);
+    const Ps again_ps = now_ps() + back_ps + 2 * half + access.retry_ps;
+    arrivals_.push(again_ps, {&payload, access.port, payload.get_address(), 0,
+                              payload.get_data_length(), again_ps - half});
     return tlm::TLM_ACCEPTED;
   }
-  Request request{&payload, port, 0, 0, 0, 0};
+  Request request{&payload, access.port, 0, 0, 0, 0};
   answer(request, back_ps + half);
   return tlm::TLM_COMPLETED;
 }

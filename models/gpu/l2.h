@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <systemc>
@@ -31,7 +32,8 @@ class L2 : public sc_core::sc_module {
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
   tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
 
-  L2(sc_core::sc_module_name name, const GpuSpec& spec);
+  /// host_round_trip_ps: from here to host memory and back.
+  L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps);
 
   /// Empties the memory and takes a new placement; before each run.
   void reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed);
@@ -45,11 +47,11 @@ class L2 : public sc_core::sc_module {
   bool is_far(std::uint32_t sm, std::uint64_t address) const {
     return placement_->is_far(sm, address);
   }
-  double distance_cycles(std::uint64_t address) const {
-    return placement_->distance_cycles(address);
+  double distance_cycles(std::uint32_t sm, std::uint64_t address) const {
+    return placement_->distance_cycles(sm, address);
   }
-  /// True while some SM's read of host memory is under way at at_ps.
-  bool host_read_in_flight(Ps at_ps) const { return at_ps < host_reads_until_ps_; }
+  /// When a posted write to the host that is issued at issue_ps has been acknowledged.
+  Ps host_write_acknowledged_ps(Ps issue_ps) const { return issue_ps + host_round_trip_ps_; }
   /// An SM polls host memory without end.
   void set_host_poller(bool polls) { host_poller_ = polls; }
   bool host_poller() const { return host_poller_; }
@@ -84,7 +86,7 @@ class L2 : public sc_core::sc_module {
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
   void take_effect(Request& request, Ps at_ps);
-  void to_host_memory(int port, tlm::tlm_generic_payload& payload, Ps issue_ps);
+  void to_host_memory(Request& request, Ps at_ps);
   void answer(Request& request, Ps back_ps);
   void park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
             Ps at_ps);
@@ -94,6 +96,7 @@ class L2 : public sc_core::sc_module {
   std::uint64_t apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote);
   Ps load_round_trip_ps(std::uint32_t sm, std::uint64_t address);
   Ps jitter() { return static_cast<Ps>(random_.around(jitter_ps_)); }
+  Ps host_read_back_ps(Ps at_ps);
   void mark_written(std::uint32_t sm, std::uint64_t address);
 
   const GpuSpec spec_;
@@ -104,8 +107,15 @@ class L2 : public sc_core::sc_module {
   std::vector<std::uint8_t> stale_;  ///< by line: the copy in the far partition is out of date
   std::unordered_map<std::uint64_t, WordState> words_;
   std::unordered_map<std::uint64_t, Ps> host_line_free_ps_;
-  Ps host_reads_until_ps_ = 0;
+  struct HostRead {
+    Ps start_ps, back_ps;
+  };
+  std::deque<HostRead> host_reads_;  ///< in flight, by start
+  Ps host_writes_until_ps_ = 0;      ///< the last posted write reaches the host
+  const Ps host_round_trip_ps_;
   bool host_poller_ = false;
+  tlm::tlm_generic_payload posted_;  ///< carries posted writes on their way out
+  Access posted_access_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
   DelayLine<Request> arrivals_;

@@ -41,9 +41,14 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
 }
 
 Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
-  const Ps own = cycles_ps(program().consumer.poll_cycles);
+  const Ps own = cycles_ps(is_host(address) ? program().consumer.host_poll_cycles
+                                            : program().consumer.poll_cycles);
   const Ps load = static_cast<Ps>(gpu_.load_cycles * 1000.0 / gpu_.l2_clock_ghz);
   return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns) + own : load + own;
+}
+
+Ps PollingWarp::poll_request_ps(std::uint64_t address) const {
+  return is_host(address) ? ps_from_ns(pcie_.round_trip_ns * pcie_.request_share_ratio) : 0;
 }
 
 Ps PollingWarp::poll_return_ps(std::uint64_t address) const {

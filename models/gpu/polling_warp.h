@@ -26,6 +26,7 @@ class PollingWarp : public Consumer {
   void watch(std::uint64_t begin, std::uint64_t end) override;
   Ps poll_period_ps(std::uint64_t address) const override;
   Ps poll_return_ps(std::uint64_t address) const override;
+  Ps poll_request_ps(std::uint64_t address) const override;
   Ps cycles_ps(double cycles) const override {
     return static_cast<Ps>(cycles * 1000.0 / gpu_.sm_clock_ghz);
   }

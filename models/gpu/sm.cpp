@@ -48,7 +48,6 @@ bool Sm::begin_put(Lane& lane) {
   lane.rang = false;
   lane.rounds = 0;
   lane.seen_ps = lane.issued_ps = -1;
-  lane.waited_ps = 0;
   lane.journey = {};
   lane.journey.run = lane.context->run;
   lane.journey.warp = lane.warp;
@@ -60,11 +59,8 @@ bool Sm::begin_put(Lane& lane) {
 }
 
 void Sm::enter(Lane& lane, Stage stage) {
-  const Ps spent_ps = lane.at_ps - lane.stage_from_ps;
-  if (lane.stage == Stage::kPoll)
-    lane.waited_ps += spent_ps;
-  else if (lane.issued_ps < 0)
-    lane.journey.at(lane.stage) += spent_ps;
+  if (lane.stage != Stage::kPoll && lane.issued_ps < 0)
+    lane.journey.at(lane.stage) += lane.at_ps - lane.stage_from_ps;
   if (stage == Stage::kPoll && lane.issued_ps < 0) lane.issued_ps = lane.at_ps;
   lane.stage = stage;
   lane.stage_from_ps = lane.at_ps;
@@ -77,7 +73,7 @@ void Sm::end_put(Lane& lane) {
   journey.index = lane.index;
   journey.rang = lane.rang;
   journey.waited = lane.put.wait;
-  journey.waited_ps = lane.put.wait ? lane.waited_ps : 0;
+  journey.waited_ps = lane.put.wait ? lane.seen_ps - lane.issued_ps : 0;
   journey.polls = lane.rounds;
   flight.journey = journey;
   flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
@@ -170,12 +166,13 @@ bool Sm::step(Lane& lane, const Step& step) {
 void Sm::touched(Lane& lane, std::uint64_t address) {
   if (is_host(address)) {
     lane.host_stores = true;
+    lane.host_acknowledged_ps = lane.context->l2->host_write_acknowledged_ps(lane.at_ps);
     return;
   }
   const L2& l2 = *lane.context->l2;
   const double base =
       l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
-  lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(address));
+  lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(id_, address));
 }
 
 void Sm::store_step(Lane& lane, const Step& step) {
@@ -200,6 +197,7 @@ void Sm::store_step(Lane& lane, const Step& step) {
   lane.payload.set_streaming_width(total);
   counters_.stores += step.count;
   touched(lane, address);
+  if (is_host(address) && total > 8) lane.host_entry = true;
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   if (lane.alone && !word.consumer_reads && !is_host(address)) {
     memory->b_transport(lane.payload, delay);
@@ -223,21 +221,25 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     lane.access.kind = AccessKind::kFenceSys;
     lane.access.sm = id_;
     lane.access.host_stores = lane.host_stores;
+    lane.access.host_entry = lane.host_entry;
     lane.pending = &step;
     sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     lane.fence_cycles = 0;
-    lane.host_stores = false;
+    lane.host_stores = lane.host_entry = false;
+    lane.host_acknowledged_ps = 0;
     memory->nb_transport_fw(lane.payload, phase, delay);
     return false;
   }
   ++counters_.fences_gpu;
   double cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
-  if (lane.host_stores) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
+  if (lane.host_stores || lane.at_ps < lane.host_acknowledged_ps)
+    cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
   if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   lane.at_ps += l2_cycles_ps(cycles);
+  if (lane.context->on_gpu_fence) lane.context->on_gpu_fence(lane.at_ps);
   lane.fence_cycles = 0;
-  lane.host_stores = false;
+  lane.host_stores = lane.host_entry = false;
   return true;
 }
 
@@ -248,7 +250,6 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
       lane.context->layout->address(program, step.word, lane.queue, lane.index);
   Access& access = lane.access;
   access.sm = id_;
-  access.lane = 0;
   access.rounds = 0;
   access.retry_ps = cycles_ps(step.cycles);
   access.atomic = step.atomic;

@@ -41,6 +41,7 @@ struct RunContext {
   std::vector<std::uint32_t> lanes_of_queue;
   std::function<bool(std::uint32_t warp, Put& put)> next_put;
   std::function<void(std::uint32_t queue, std::uint64_t index, std::uint64_t bytes)> on_index;
+  std::function<void(Ps at_ps)> on_gpu_fence;  ///< a GPU-scope fence ends; empty: nobody minds
   std::uint64_t seed = 1;
 };
 
@@ -72,13 +73,14 @@ class Sm : public sc_core::sc_module {
     bool in_put = false;
     bool rang = false;
     std::uint32_t rounds = 0;
-    Ps seen_ps = -1, issued_ps = -1, waited_ps = 0;
+    Ps seen_ps = -1, issued_ps = -1;
     Journey journey;
     std::array<std::uint64_t, kRegisterCount> value{};
     std::array<Ps, kRegisterCount> ready_ps{};
     // What a fence must wait for: where stores and atomics went since the last one.
     double fence_cycles = 0;
-    bool host_stores = false;
+    bool host_stores = false, host_entry = false;
+    Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
     tlm::tlm_generic_payload payload;
     Access access;
     std::array<std::uint8_t, 64> bytes{};

@@ -8,6 +8,7 @@ HostMemory::HostMemory(sc_core::sc_module_name name, const HostSpec& spec)
     : sc_module(name),
       spec_(spec),
       arrivals_("arrivals", [this](Arrival& arrival, Ps at_ps) { take_effect(arrival, at_ps); }) {
+  from_root.register_transport_dbg(this, &HostMemory::transport_dbg);
   from_root.register_nb_transport_fw(this, &HostMemory::nb_transport_fw);
 }
 
@@ -37,10 +38,7 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
   const Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
   if (access.kind == AccessKind::kStore) {
     Arrival arrival{nullptr, address, 0, payload.get_data_length(), 0};
-    if (arrival.bytes > 8) {  // an entry's body; a later word announces it
-      std::copy_n(payload.get_data_ptr(), arrival.bytes, memory_.data(address - kHostBase));
-      return tlm::TLM_COMPLETED;
-    }
+    if (arrival.bytes > 8) return tlm::TLM_COMPLETED;  // an entry's body came ahead, untimed
     std::copy_n(payload.get_data_ptr(), arrival.bytes,
                 reinterpret_cast<std::uint8_t*>(&arrival.value));
     core_owned_[(address - kHostBase) / kLineBytes] = 0;
@@ -53,6 +51,12 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
   arrivals_.push(at_ps, {&payload, address, 0, payload.get_data_length(), extra_ps});
   delay += sc_core::sc_time::from_value(static_cast<std::uint64_t>(extra_ps));
   return tlm::TLM_ACCEPTED;
+}
+
+unsigned HostMemory::transport_dbg(tlm::tlm_generic_payload& payload) {
+  std::copy_n(payload.get_data_ptr(), payload.get_data_length(),
+              memory_.data(payload.get_address() - kHostBase));
+  return payload.get_data_length();
 }
 
 void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {

@@ -40,6 +40,7 @@ class HostMemory : public sc_core::sc_module {
   };
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload);
   void take_effect(Arrival& arrival, Ps at_ps);
 
   const HostSpec spec_;

@@ -46,6 +46,7 @@ class Link : public sc_core::sc_module {
                                      sc_core::sc_time& delay);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload) { return to_root->transport_dbg(payload); }
   Ps send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const char* block,
           const char* what);
 

@@ -8,6 +8,7 @@ namespace marrow::pcie {
 
 RootComplex::RootComplex(sc_core::sc_module_name name, const HostSpec& host)
     : sc_module(name), host_(host) {
+  from_link.register_transport_dbg(this, &RootComplex::transport_dbg);
   from_link.register_nb_transport_fw(this, &RootComplex::nb_transport_fw);
   to_memory.register_nb_transport_bw(this, &RootComplex::nb_transport_bw);
 }

@@ -24,6 +24,9 @@ class RootComplex : public sc_core::sc_module {
  private:
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload) {
+    return to_memory->transport_dbg(payload);
+  }
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
 
