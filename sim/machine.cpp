@@ -48,7 +48,7 @@ Machine::Machine(const config::SystemSpec& spec)
       root_("root_complex", spec.host),
       host_memory_("host_memory", spec.host),
       cpu_("host_thread", spec.host, &host_memory_),
-      warp_("consumer_warp", spec.gpu, spec.pcie, &l2_, &host_memory_) {
+      warp_("consumer_warp", spec.gpu, spec.pcie, spec.host, &l2_, &host_memory_) {
   for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(spec.gpu.sm_count); ++id) {
     sms_.push_back(std::make_unique<gpu::Sm>(("gpu0_sm" + std::to_string(id)).c_str(), id, spec.gpu));
     sms_.back()->memory.bind(l2_.from_sms);
@@ -121,8 +121,6 @@ void Machine::run(const RunSetup& setup) {
                  [&](std::uint32_t queue, std::uint64_t index) {
                    return bytes[queue][index % program.depth];
                  });
-  if (l2_.host_poller())
-    context.on_gpu_fence = [this](Ps at_ps) { warp_.read_again(at_ps); };
   for (std::uint32_t block = 0; block < blocks; ++block) {
     const trace::Lane& lane = run.lanes[block];
     const std::uint32_t sm = lane.sm.value_or(default_sm(block));

@@ -157,6 +157,9 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
   for (const auto& [page, side] : page_side)
     if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
       placement.set_page_side(static_cast<std::uint64_t>(a), side);
+  // Lines that no stage shows are taken at the mean distance rather than a drawn one.
+  for (std::uint64_t a = 0; a < placement.gpu_bytes(); a += Placement::kLineBytes)
+    placement.set_distance(a, 0);
   // What one SM sees of a line is the best guess for the others: the mean of all that saw it.
   std::map<std::uint64_t, std::pair<double, int>> of_line;
   for (const auto& [seen, cycles] : distances_) {

@@ -85,9 +85,6 @@ void Consumer::on_wake(Wake& wake, Ps at_ps) {
       ++completed_;
       return;
     }
-    case Wake::Kind::kReadAgain:
-      restart_read(at_ps);
-      return;
     case Wake::Kind::kIdle: {
       if (wake.generation != generation_) return;
       busy_ = false;
@@ -110,24 +107,22 @@ void Consumer::on_wake(Wake& wake, Ps at_ps) {
   }
 }
 
-void Consumer::read_again(Ps at_ps) {
-  wakes_.push(std::max(at_ps, now_ps()), {Wake::Kind::kReadAgain, 0, 0, 0, 0});
-}
-
-void Consumer::restart_read(Ps at_ps) {
+void Consumer::overtaken(std::uint64_t address) {
   if (busy_) return;
-  const std::uint64_t address =
-      layout_->address(*program_, program_->consumer.announcement, anchor_queue_, 0);
+  const Ps at_ps = now_ps();
   const Ps request_ps = poll_request_ps(address);
   const Ps first_issue_ps = anchor_ps_ - request_ps;
   if (at_ps < first_issue_ps) return;
   const Ps reads = (at_ps - first_issue_ps) / period_ps_;
   const Ps look_ps = anchor_ps_ + reads * period_ps_;
-  if (at_ps > look_ps + poll_return_ps(address)) return;  // between two reads
-  idle_from(at_ps + request_ps, static_cast<std::uint32_t>(
-                                    (anchor_queue_ + static_cast<std::uint64_t>(reads)) % queues_));
+  const auto queue = static_cast<std::uint32_t>(
+      (anchor_queue_ + static_cast<std::uint64_t>(reads)) % queues_);
+  if (at_ps > look_ps + poll_return_ps(address) ||
+      address != layout_->address(*program_, program_->consumer.announcement, queue, 0))
+    return;
+  idle_from(at_ps + request_ps, queue);
   ++generation_;
-  for (std::uint32_t queue : waiting_) look_for(queue, at_ps);
+  for (std::uint32_t waiting : waiting_) look_for(waiting, at_ps);
 }
 
 void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {

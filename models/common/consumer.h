@@ -30,9 +30,9 @@ class Consumer : public sc_core::sc_module {
   void clear_counters() { completed_ = notices_ = 0; busy_ps_ = 0; }
   void set_observer(Observer* observer) { observer_ = observer; }
   std::uint64_t completed() const { return completed_; }
-  /// Another SM's GPU-scope fence ends at at_ps: a read of host memory that is under way then has
-  /// to start again.
-  void read_again(Ps at_ps);
+  /// A store to this address passes the L2 now. A read of that word which is under way starts
+  /// again, and still brings what was there before the store.
+  void overtaken(std::uint64_t address);
 
  protected:
   virtual std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const = 0;
@@ -54,14 +54,13 @@ class Consumer : public sc_core::sc_module {
 
  private:
   struct Wake {
-    enum class Kind : std::uint8_t { kLook, kIdle, kComplete, kReadAgain } kind;
+    enum class Kind : std::uint8_t { kLook, kIdle, kComplete } kind;
     std::uint32_t queue = 0;
     std::uint64_t generation = 0;
     std::uint64_t value = 0;
     Ps visible_ps = 0;
   };
   void on_wake(Wake& wake, Ps at_ps);
-  void restart_read(Ps at_ps);
   void serve(std::uint32_t queue, std::uint64_t next, Ps from_ps);
   bool pending(std::uint32_t queue, std::uint64_t& next) const;
   void idle_from(Ps look_ps, std::uint32_t queue);

@@ -44,6 +44,7 @@ void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t se
   host_poller_ = false;
   watch_ = nullptr;
   watch_begin_ = watch_end_ = 0;
+  host_watch_ = nullptr;
   random_ = Random(seed);
 }
 
@@ -52,6 +53,13 @@ void L2::watch(std::uint64_t begin, std::uint64_t end,
   watch_begin_ = begin;
   watch_end_ = end;
   watch_ = std::move(callback);
+}
+
+void L2::watch_host_stores(std::uint64_t begin, std::uint64_t end,
+                           std::function<void(std::uint64_t)> callback) {
+  host_watch_begin_ = begin;
+  host_watch_end_ = end;
+  host_watch_ = std::move(callback);
 }
 
 Ps L2::home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const {
@@ -320,6 +328,8 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   if (request.payload == nullptr) {
     ++counters_.host_stores;
     host_writes_until_ps_ = std::max(host_writes_until_ps_, at_ps + host_round_trip_ps_ / 2);
+    if (host_watch_ && request.address >= host_watch_begin_ && request.address < host_watch_end_)
+      host_watch_(request.address);
     posted_.set_address(request.address);
     posted_.set_data_length(request.bytes);
     // An entry's body is there already: only its way is timed.

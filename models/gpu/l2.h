@@ -41,6 +41,10 @@ class L2 : public sc_core::sc_module {
   void watch(std::uint64_t begin, std::uint64_t end,
              std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
 
+  /// Called when a store to [begin, end) of the host's memory leaves for it.
+  void watch_host_stores(std::uint64_t begin, std::uint64_t end,
+                         std::function<void(std::uint64_t address)> callback);
+
   Memory& memory() { return memory_; }
   /// Round trip between an SM and a line's home, in ps, without variation.
   Ps home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const;
@@ -118,6 +122,8 @@ class L2 : public sc_core::sc_module {
   Access posted_access_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
+  std::uint64_t host_watch_begin_ = 0, host_watch_end_ = 0;
+  std::function<void(std::uint64_t)> host_watch_;
   DelayLine<Request> arrivals_;
   Random random_;
   Observer* observer_ = nullptr;

@@ -3,8 +3,8 @@
 namespace marrow::gpu {
 
 PollingWarp::PollingWarp(sc_core::sc_module_name name, const GpuSpec& gpu, const PcieSpec& pcie,
-                         L2* l2, host::HostMemory* host)
-    : Consumer(name), gpu_(gpu), pcie_(pcie), l2_(l2), host_(host) {
+                         const HostSpec& host_spec, L2* l2, host::HostMemory* host)
+    : Consumer(name), gpu_(gpu), pcie_(pcie), host_spec_(host_spec), l2_(l2), host_(host) {
   payload_.set_extension(&access_);
   payload_.set_data_ptr(reinterpret_cast<unsigned char*>(&bytes_));
   payload_.set_command(tlm::TLM_WRITE_COMMAND);
@@ -35,6 +35,7 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
   if (is_host(begin)) {
     host_->watch(begin, end, callback);
     l2_->set_host_poller(true);
+    l2_->watch_host_stores(begin, end, [this](std::uint64_t address) { overtaken(address); });
   } else {
     l2_->watch(begin, end, callback);
   }
@@ -44,7 +45,7 @@ Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
   const Ps own = cycles_ps(is_host(address) ? program().consumer.host_poll_cycles
                                             : program().consumer.poll_cycles);
   const Ps load = static_cast<Ps>(gpu_.load_cycles * 1000.0 / gpu_.l2_clock_ghz);
-  return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns) + own : load + own;
+  return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns + host_spec_.device_written_ns) + own : load + own;
 }
 
 Ps PollingWarp::poll_request_ps(std::uint64_t address) const {
@@ -54,7 +55,8 @@ Ps PollingWarp::poll_request_ps(std::uint64_t address) const {
 Ps PollingWarp::poll_return_ps(std::uint64_t address) const {
   const Ps half = static_cast<Ps>(gpu_.load_cycles / 2 * 1000.0 / gpu_.l2_clock_ghz);
   return is_host(address)
-             ? half + ps_from_ns(pcie_.round_trip_ns * (1 - pcie_.request_share_ratio))
+             ? half + ps_from_ns(pcie_.round_trip_ns * (1 - pcie_.request_share_ratio) +
+                                host_spec_.device_written_ns)
              : half;
 }
 

@@ -15,8 +15,8 @@ class PollingWarp : public Consumer {
  public:
   tlm_utils::simple_initiator_socket<PollingWarp> memory{"memory"};
 
-  PollingWarp(sc_core::sc_module_name name, const GpuSpec& gpu, const PcieSpec& pcie, L2* l2,
-              host::HostMemory* host);
+  PollingWarp(sc_core::sc_module_name name, const GpuSpec& gpu, const PcieSpec& pcie,
+              const HostSpec& host_spec, L2* l2, host::HostMemory* host);
   void place(std::uint32_t sm) { sm_ = sm; }
 
  private:
@@ -33,6 +33,7 @@ class PollingWarp : public Consumer {
 
   const GpuSpec gpu_;
   const PcieSpec pcie_;
+  const HostSpec host_spec_;
   L2* l2_;
   host::HostMemory* host_;
   std::uint32_t sm_ = 0;

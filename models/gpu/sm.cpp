@@ -237,7 +237,6 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
   if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   lane.at_ps += l2_cycles_ps(cycles);
-  if (lane.context->on_gpu_fence) lane.context->on_gpu_fence(lane.at_ps);
   lane.fence_cycles = 0;
   lane.host_stores = lane.host_entry = false;
   return true;

@@ -41,7 +41,6 @@ struct RunContext {
   std::vector<std::uint32_t> lanes_of_queue;
   std::function<bool(std::uint32_t warp, Put& put)> next_put;
   std::function<void(std::uint32_t queue, std::uint64_t index, std::uint64_t bytes)> on_index;
-  std::function<void(Ps at_ps)> on_gpu_fence;  ///< a GPU-scope fence ends; empty: nobody minds
   std::uint64_t seed = 1;
 };
 

@@ -69,6 +69,8 @@ const std::vector<Binding>& bindings() {
            "device write at the memory until a polling core can have the word"),
       HOST("notice_spread_ns", notice_spread_ns, 0, 100000, "half width of its variation"),
       HOST("snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
+      HOST("device_written_ns", device_written_ns, 0, 100000,
+           "more for a device read of a line a device wrote last"),
       HOST("read_after_store_ns", read_after_store_ns, 0, 100000,
            "a device write at the memory until a read behind it is served"),
       HOST("copy_overhead_ns", copy_overhead_ns, 0, 100000, "memcpy, fixed part"),
