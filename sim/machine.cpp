@@ -43,7 +43,7 @@ class FromRunStart : public Observer {
 
 Machine::Machine(const config::SystemSpec& spec)
     : spec_(spec),
-      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns)),
+      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns)),
       link_("pcie", spec.pcie),
       root_("root_complex", spec.host),
       host_memory_("host_memory", spec.host),
@@ -83,7 +83,7 @@ void Machine::run(const RunSetup& setup) {
   root_.reset();
   host_memory_.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
   cpu_.seed(setup.seed);
-  for (auto& sm : sms_) sm->clear();
+  for (auto& sm : sms_) sm->reset(setup.seed);
   l2_.set_observer(&observer);
   link_.set_observer(&observer);
 

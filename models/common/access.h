@@ -19,7 +19,7 @@ enum class AccessKind : std::uint8_t {
   kAtomic,
   kSpin,    ///< compare-and-swap, repeated by the requester until it succeeds
   kPoll,    ///< load, repeated by the requester until the value is above `threshold`
-  kFenceSys ///< asks when all that it must wait for is done
+  kFence    ///< asks when all that it must wait for is done
 };
 
 /// Loads, atomics, spins and polls are answered on the backward path; the payload belongs to the
@@ -34,8 +34,9 @@ struct Access : tlm::tlm_extension<Access> {
   std::uint64_t threshold = 0;   ///< kPoll: done once the word is at least this
   Ps retry_ps = 0;               ///< kSpin, kPoll: requester's own cost of a round
   std::uint32_t rounds = 0;      ///< answer: loads or attempts made
-  bool host_stores = false;      ///< kFenceSys: own host stores since the last fence
-  bool host_entry = false;       ///< kFenceSys: among them an entry, more than a word
+  Scope scope = Scope::kNone;    ///< kFence
+  Ps least_ps = 0;               ///< kFence: what it takes if it meets no host read
+  bool host_stores = false;      ///< kFence: own writes to the host are pending
 
   /// Lives in its requester, beside the payload; the payload does not own it.
   void free() override {}

@@ -107,22 +107,10 @@ void Consumer::on_wake(Wake& wake, Ps at_ps) {
   }
 }
 
-void Consumer::overtaken(std::uint64_t address) {
-  if (busy_) return;
-  const Ps at_ps = now_ps();
-  const Ps request_ps = poll_request_ps(address);
-  const Ps first_issue_ps = anchor_ps_ - request_ps;
-  if (at_ps < first_issue_ps) return;
-  const Ps reads = (at_ps - first_issue_ps) / period_ps_;
-  const Ps look_ps = anchor_ps_ + reads * period_ps_;
-  const auto queue = static_cast<std::uint32_t>(
-      (anchor_queue_ + static_cast<std::uint64_t>(reads)) % queues_);
-  if (at_ps > look_ps + poll_return_ps(address) ||
-      address != layout_->address(*program_, program_->consumer.announcement, queue, 0))
-    return;
-  idle_from(at_ps + request_ps, queue);
-  ++generation_;
-  for (std::uint32_t waiting : waiting_) look_for(waiting, at_ps);
+Ps Consumer::look_under_way_ps(Ps at_ps, Ps ahead_ps) const {
+  const Ps first_issue_ps = anchor_ps_ - ahead_ps;
+  if (busy_ || at_ps < first_issue_ps) return -1;
+  return anchor_ps_ + (at_ps - first_issue_ps) / period_ps_ * period_ps_;
 }
 
 void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {

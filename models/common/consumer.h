@@ -30,9 +30,6 @@ class Consumer : public sc_core::sc_module {
   void clear_counters() { completed_ = notices_ = 0; busy_ps_ = 0; }
   void set_observer(Observer* observer) { observer_ = observer; }
   std::uint64_t completed() const { return completed_; }
-  /// A store to this address passes the L2 now. A read of that word which is under way starts
-  /// again, and still brings what was there before the store.
-  void overtaken(std::uint64_t address);
 
  protected:
   virtual std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const = 0;
@@ -43,13 +40,13 @@ class Consumer : public sc_core::sc_module {
   virtual void watch(std::uint64_t begin, std::uint64_t end) = 0;
   virtual Ps poll_period_ps(std::uint64_t address) const = 0;  ///< from one poll to the next
   virtual Ps poll_return_ps(std::uint64_t address) const = 0;  ///< from the look to knowing
-  /// Way of a poll from the L2 to host memory; 0 where polls do not cross PCIe.
-  virtual Ps poll_request_ps(std::uint64_t) const { return 0; }
   virtual Ps notice_ps() { return 0; }                         ///< visible until a look finds it
   virtual Ps cycles_ps(double cycles) const = 0;
   virtual Ps copy_ps(std::uint64_t bytes) const { return bytes ? 0 : 0; }
 
   void announced(std::uint64_t address, Ps at_ps);
+  /// When it looks for the word that it is after at at_ps; -1 while it handles entries.
+  Ps look_under_way_ps(Ps at_ps, Ps ahead_ps) const;
   const Program& program() const { return *program_; }
 
  private:

@@ -106,7 +106,6 @@ struct ConsumerProgram {
   std::uint32_t completion = 0;    ///< word that receives the count of completed entries
   std::uint32_t entry_loads = 1;
   double poll_cycles = 0;          ///< own cost of a poll beyond the load
-  double host_poll_cycles = 0;     ///< the same where the load crosses PCIe
   /// Entries are handled in groups of at most `read.size()`; read[k] and done[k] are the cycles
   /// from the previous entry's end (or the notice) until entry k of a group has been read, and from
   /// there until its completion store is issued. The last row that fits the group's length is used.

@@ -41,10 +41,9 @@ void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t se
   host_line_free_ps_.clear();
   host_reads_.clear();
   host_writes_until_ps_ = 0;
-  host_poller_ = false;
+  host_poller_ = nullptr;
   watch_ = nullptr;
   watch_begin_ = watch_end_ = 0;
-  host_watch_ = nullptr;
   random_ = Random(seed);
 }
 
@@ -53,13 +52,6 @@ void L2::watch(std::uint64_t begin, std::uint64_t end,
   watch_begin_ = begin;
   watch_end_ = end;
   watch_ = std::move(callback);
-}
-
-void L2::watch_host_stores(std::uint64_t begin, std::uint64_t end,
-                           std::function<void(std::uint64_t)> callback) {
-  host_watch_begin_ = begin;
-  host_watch_end_ = end;
-  host_watch_ = std::move(callback);
 }
 
 Ps L2::home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const {
@@ -81,7 +73,8 @@ Ps L2::host_read_back_ps(Ps at_ps) {
   // Round trips are alike, so of the reads under way the one that started last is back last.
   const auto after = std::partition_point(host_reads_.begin(), host_reads_.end(),
                                           [&](const HostRead& r) { return r.start_ps <= at_ps; });
-  return after == host_reads_.begin() ? 0 : std::prev(after)->back_ps;
+  const Ps back_ps = after == host_reads_.begin() ? 0 : std::prev(after)->back_ps;
+  return host_poller_ ? std::max(back_ps, host_poller_(at_ps)) : back_ps;
 }
 
 void L2::mark_written(std::uint32_t, std::uint64_t address) {
@@ -148,8 +141,8 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
                                        tlm::tlm_phase&, sc_core::sc_time& delay) {
   Access& access = access_of(payload);
   const Ps issue_ps = issue_time(delay);
-  if (access.kind == AccessKind::kFenceSys) {
-    const Ps arrival = static_cast<Ps>(spec_.fence_sys_arrival_cycles * cycle_ps_);
+  if (access.kind == AccessKind::kFence) {
+    const Ps arrival = static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_);
     arrivals_.push(issue_ps + arrival, {&payload, port, 0, 0, 0, issue_ps});
     return tlm::TLM_ACCEPTED;
   }
@@ -210,21 +203,16 @@ void L2::take_effect(Request& request, Ps at_ps) {
     return;
   }
   Access& access = access_of(*request.payload);
-  if (access.kind == AccessKind::kFenceSys) {
-    ++counters_.fences_sys;
-    double cycles = spec_.fence_sys_cycles;
-    // An entry is two 32 B sectors, each with a way of its own: the fence waits for the slower.
-    if (access.host_entry)
-      cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
-    Ps end_ps = request.issue_ps + static_cast<Ps>(cycles * cycle_ps_);
-    // Where writes to the host are pending, its own or another SM's, the fence is queued behind the
-    // host reads that are under way.
-    if (access.host_stores || host_writes_until_ps_ > at_ps) {
+  if (access.kind == AccessKind::kFence) {
+    // Where writes to the host are pending, its own (for a system fence also another SM's), the
+    // fence is queued behind the host reads that are under way.
+    const bool sys = access.scope == Scope::kSys;
+    Ps end_ps = request.issue_ps + access.least_ps;
+    if (access.host_stores || (sys && host_writes_until_ps_ > at_ps)) {
       const Ps back_ps = host_read_back_ps(at_ps);
+      const double after = sys ? spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles : 0;
       if (back_ps > at_ps)
-        end_ps = std::max(end_ps, back_ps + static_cast<Ps>((spec_.load_cycles / 2 +
-                                                             spec_.fence_sys_after_read_cycles) *
-                                                            cycle_ps_));
+        end_ps = std::max(end_ps, back_ps + static_cast<Ps>(after * cycle_ps_));
     }
     answer(request, end_ps - at_ps);
     return;
@@ -328,8 +316,6 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   if (request.payload == nullptr) {
     ++counters_.host_stores;
     host_writes_until_ps_ = std::max(host_writes_until_ps_, at_ps + host_round_trip_ps_ / 2);
-    if (host_watch_ && request.address >= host_watch_begin_ && request.address < host_watch_end_)
-      host_watch_(request.address);
     posted_.set_address(request.address);
     posted_.set_data_length(request.bytes);
     // An entry's body is there already: only its way is timed.
@@ -392,7 +378,6 @@ void L2::report(CounterSink& sink) const {
   count("accesses to the far partition", counters_.far);
   count("host loads", counters_.host_loads);
   count("host stores", counters_.host_stores);
-  count("system fences", counters_.fences_sys);
 }
 
 }  // namespace marrow::gpu

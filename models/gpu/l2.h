@@ -32,7 +32,8 @@ class L2 : public sc_core::sc_module {
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
   tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
 
-  /// host_round_trip_ps: from here to host memory and back.
+  /// host_round_trip_ps: from here to a host line that a device wrote, and back: what a posted
+  /// write takes to be acknowledged.
   L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps);
 
   /// Empties the memory and takes a new placement; before each run.
@@ -40,10 +41,6 @@ class L2 : public sc_core::sc_module {
   /// Called for every store that takes effect in [begin, end) of the GPU's memory.
   void watch(std::uint64_t begin, std::uint64_t end,
              std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
-
-  /// Called when a store to [begin, end) of the host's memory leaves for it.
-  void watch_host_stores(std::uint64_t begin, std::uint64_t end,
-                         std::function<void(std::uint64_t address)> callback);
 
   Memory& memory() { return memory_; }
   /// Round trip between an SM and a line's home, in ps, without variation.
@@ -56,9 +53,10 @@ class L2 : public sc_core::sc_module {
   }
   /// When a posted write to the host that is issued at issue_ps has been acknowledged.
   Ps host_write_acknowledged_ps(Ps issue_ps) const { return issue_ps + host_round_trip_ps_; }
-  /// An SM polls host memory without end.
-  void set_host_poller(bool polls) { host_poller_ = polls; }
-  bool host_poller() const { return host_poller_; }
+  /// An SM polls host memory without end; read_back(at) tells when the read that is under way at
+  /// that time is back here, or 0.
+  void set_host_poller(std::function<Ps(Ps at_ps)> read_back) { host_poller_ = std::move(read_back); }
+  bool host_poller() const { return host_poller_ != nullptr; }
 
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
@@ -117,20 +115,18 @@ class L2 : public sc_core::sc_module {
   std::deque<HostRead> host_reads_;  ///< in flight, by start
   Ps host_writes_until_ps_ = 0;      ///< the last posted write reaches the host
   const Ps host_round_trip_ps_;
-  bool host_poller_ = false;
+  std::function<Ps(Ps)> host_poller_;
   tlm::tlm_generic_payload posted_;  ///< carries posted writes on their way out
   Access posted_access_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
-  std::uint64_t host_watch_begin_ = 0, host_watch_end_ = 0;
-  std::function<void(std::uint64_t)> host_watch_;
   DelayLine<Request> arrivals_;
   Random random_;
   Observer* observer_ = nullptr;
 
   struct Counts {
     std::uint64_t loads = 0, stores = 0, atomics = 0, far = 0, polls = 0, spins = 0;
-    std::uint64_t host_loads = 0, host_stores = 0, fences_sys = 0;
+    std::uint64_t host_loads = 0, host_stores = 0;
   } counters_;
 };
 

@@ -34,22 +34,26 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
   };
   if (is_host(begin)) {
     host_->watch(begin, end, callback);
-    l2_->set_host_poller(true);
-    l2_->watch_host_stores(begin, end, [this](std::uint64_t address) { overtaken(address); });
+    l2_->set_host_poller([this](Ps at_ps) { return read_back_ps(at_ps); });
   } else {
     l2_->watch(begin, end, callback);
   }
 }
 
 Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
-  const Ps own = cycles_ps(is_host(address) ? program().consumer.host_poll_cycles
-                                            : program().consumer.poll_cycles);
+  const Ps own = cycles_ps(program().consumer.poll_cycles);
   const Ps load = static_cast<Ps>(gpu_.load_cycles * 1000.0 / gpu_.l2_clock_ghz);
   return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns + host_spec_.device_written_ns) + own : load + own;
 }
 
-Ps PollingWarp::poll_request_ps(std::uint64_t address) const {
-  return is_host(address) ? ps_from_ns(pcie_.round_trip_ns * pcie_.request_share_ratio) : 0;
+Ps PollingWarp::read_back_ps(Ps at_ps) const {
+  const double back_share = 1 - pcie_.request_share_ratio;
+  const Ps ahead_ps = ps_from_ns(pcie_.round_trip_ns * pcie_.request_share_ratio);
+  const Ps look_ps = look_under_way_ps(at_ps, ahead_ps);
+  if (look_ps < 0) return 0;
+  const Ps back_ps =
+      look_ps + ps_from_ns(pcie_.round_trip_ns * back_share + host_spec_.device_written_ns);
+  return back_ps > at_ps ? back_ps : 0;
 }
 
 Ps PollingWarp::poll_return_ps(std::uint64_t address) const {

@@ -26,7 +26,10 @@ Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec)
   memory.register_nb_transport_bw(this, &Sm::nb_transport_bw);
 }
 
-void Sm::clear() { lanes_.clear(); }
+void Sm::reset(std::uint64_t seed) {
+  lanes_.clear();
+  random_ = Random(seed + id_);
+}
 
 void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue) {
   auto lane = std::make_unique<Lane>();
@@ -209,37 +212,46 @@ void Sm::store_step(Lane& lane, const Step& step) {
 }
 
 bool Sm::fence_step(Lane& lane, const Step& step) {
-  const L2& l2 = *lane.context->l2;
   if (step.scope == Scope::kNone) return true;
   if (step.scope == Scope::kCta) {
     ++counters_.fences_cta;
     lane.at_ps += cycles_ps(spec_.fence_cta_cycles);
     return true;
   }
-  if (step.scope == Scope::kSys) {
-    ++counters_.fences_sys;
-    lane.access.kind = AccessKind::kFenceSys;
-    lane.access.sm = id_;
-    lane.access.host_stores = lane.host_stores;
-    lane.access.host_entry = lane.host_entry;
-    lane.pending = &step;
-    sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
-    tlm::tlm_phase phase = tlm::BEGIN_REQ;
-    lane.fence_cycles = 0;
-    lane.host_stores = lane.host_entry = false;
+  const L2& l2 = *lane.context->l2;
+  const bool sys = step.scope == Scope::kSys;
+  ++(sys ? counters_.fences_sys : counters_.fences_gpu);
+  const bool pending = lane.host_stores || lane.at_ps < lane.host_acknowledged_ps;
+  double cycles = 0;
+  if (sys) {
+    // An entry is two 32 B sectors, each with a way of its own: the fence waits for the slower.
+    cycles = spec_.fence_sys_cycles;
+    if (lane.host_entry)
+      cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
     lane.host_acknowledged_ps = 0;
-    memory->nb_transport_fw(lane.payload, phase, delay);
-    return false;
+  } else {
+    cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
+    if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
+    if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
-  ++counters_.fences_gpu;
-  double cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
-  if (lane.host_stores || lane.at_ps < lane.host_acknowledged_ps)
-    cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
-  if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
-  lane.at_ps += l2_cycles_ps(cycles);
+  lane.access.kind = AccessKind::kFence;
+  lane.access.sm = id_;
+  lane.access.scope = step.scope;
+  lane.access.least_ps = l2_cycles_ps(cycles);
+  lane.access.host_stores = sys ? lane.host_stores : lane.at_ps < lane.host_acknowledged_ps;
+  const bool meets_reads =
+      (sys || lane.access.host_stores) && (lane.context->lanes > 1 || l2.host_poller());
   lane.fence_cycles = 0;
   lane.host_stores = lane.host_entry = false;
-  return true;
+  if (!meets_reads) {
+    lane.at_ps += lane.access.least_ps;
+    return true;
+  }
+  lane.pending = &step;
+  sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  memory->nb_transport_fw(lane.payload, phase, delay);
+  return false;
 }
 
 bool Sm::memory_step(Lane& lane, const Step& step) {

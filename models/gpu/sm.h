@@ -53,7 +53,8 @@ class Sm : public sc_core::sc_module {
   Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec);
 
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue);
-  void clear();
+  /// Before each run: no lanes, noise from this seed.
+  void reset(std::uint64_t seed);
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
 
@@ -107,6 +108,7 @@ class Sm : public sc_core::sc_module {
   const GpuSpec spec_;
   const double sm_cycle_ps_, l2_cycle_ps_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  Random random_;
   DelayLine<std::uint32_t> resume_;
   struct Counts {
     std::uint64_t puts = 0, stores = 0, fences_cta = 0, fences_gpu = 0, fences_sys = 0, polls = 0;

@@ -32,7 +32,7 @@ struct GpuSpec {
   double fence_sys_cycles = 0;
   double fence_sys_host_extra_cycles = 0;   ///< more at most, by line, after host stores
   double fence_sys_after_read_cycles = 0;   ///< end of a host read it had to wait for until its own
-  double fence_sys_arrival_cycles = 0;      ///< until a system fence arrives at the host interface
+  double fence_arrival_cycles = 0;         ///< until a fence arrives at the host interface
 };
 
 }  // namespace marrow

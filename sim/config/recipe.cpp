@@ -414,8 +414,7 @@ class Reader {
   }
 
   void read_consumer(const YamlNode& node) {
-    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll",
-               "poll_across_pcie", "groups",
+    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "groups",
                "after", "copies_payload"});
     ConsumerProgram& c = recipe_.program.consumer;
     c.where = pick(node.at("runs_on"), kWhereNames);
@@ -424,7 +423,6 @@ class Reader {
     c.entry = word(node.at("entries"));
     c.completion = word(node.at("completes"));
     if (auto poll = node.find("poll")) c.poll_cycles = cost(*poll);
-    if (auto poll = node.find("poll_across_pcie")) c.host_poll_cycles = cost(*poll);
     for (const YamlNode& item : node.at("groups").items()) {
       item.only({"read", "done"});
       ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done"))};
