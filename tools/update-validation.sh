@@ -45,7 +45,7 @@ misses() { # capture json
     /"measured":/ { side = "m" }
     /"predicted":/ { side = "p" }
     /"median":/ { median[side] = text($0) }
-    /"error":/ { error = text($0) }
+    /"error":/ { error = text($0) + 0 }
     /"baseline_error":/ { baseline = text($0) }
     /"stable":/ { stable = text($0) }
     /"hard":/ {
