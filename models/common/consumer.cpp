@@ -107,10 +107,16 @@ void Consumer::on_wake(Wake& wake, Ps at_ps) {
   }
 }
 
-Ps Consumer::look_under_way_ps(Ps at_ps, Ps ahead_ps) const {
+Ps Consumer::look_under_way_ps(Ps at_ps, Ps ahead_ps, std::uint64_t address) const {
   const Ps first_issue_ps = anchor_ps_ - ahead_ps;
   if (busy_ || at_ps < first_issue_ps) return -1;
-  return anchor_ps_ + (at_ps - first_issue_ps) / period_ps_ * period_ps_;
+  const Ps looks = (at_ps - first_issue_ps) / period_ps_;
+  const auto queue = static_cast<std::uint32_t>(
+      (anchor_queue_ + static_cast<std::uint64_t>(looks)) % queues_);
+  if (address != 0 &&
+      address != layout_->address(*program_, program_->consumer.announcement, queue, 0))
+    return -1;
+  return anchor_ps_ + looks * period_ps_;
 }
 
 void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {

@@ -45,8 +45,9 @@ class Consumer : public sc_core::sc_module {
   virtual Ps copy_ps(std::uint64_t bytes) const { return bytes ? 0 : 0; }
 
   void announced(std::uint64_t address, Ps at_ps);
-  /// When it looks for the word that it is after at at_ps; -1 while it handles entries.
-  Ps look_under_way_ps(Ps at_ps, Ps ahead_ps) const;
+  /// When the look is due that is under way at at_ps, each starting ahead_ps before it is due; -1
+  /// while it handles entries, or if it is not at this word (0: any).
+  Ps look_under_way_ps(Ps at_ps, Ps ahead_ps, std::uint64_t address) const;
   const Program& program() const { return *program_; }
 
  private:

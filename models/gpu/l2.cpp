@@ -74,7 +74,7 @@ Ps L2::host_read_back_ps(Ps at_ps) {
   const auto after = std::partition_point(host_reads_.begin(), host_reads_.end(),
                                           [&](const HostRead& r) { return r.start_ps <= at_ps; });
   const Ps back_ps = after == host_reads_.begin() ? 0 : std::prev(after)->back_ps;
-  return host_poller_ ? std::max(back_ps, host_poller_(at_ps)) : back_ps;
+  return host_poller_ ? std::max(back_ps, host_poller_(at_ps, 0)) : back_ps;
 }
 
 void L2::mark_written(std::uint32_t, std::uint64_t address) {
@@ -150,7 +150,7 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
   const std::uint64_t address = payload.get_address();
   if (is_host(address)) {
     // The way out is shared: accesses take it in the order in which they arrive here.
-    Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps};
+    Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps, access.sm};
     const Ps half_ps = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
     if (access.kind != AccessKind::kStore) {
       request.payload = &payload;
@@ -204,15 +204,19 @@ void L2::take_effect(Request& request, Ps at_ps) {
   }
   Access& access = access_of(*request.payload);
   if (access.kind == AccessKind::kFence) {
-    // Where writes to the host are pending, its own (for a system fence also another SM's), the
-    // fence is queued behind the host reads that are under way.
-    const bool sys = access.scope == Scope::kSys;
     Ps end_ps = request.issue_ps + access.least_ps;
-    if (access.host_stores || (sys && host_writes_until_ps_ > at_ps)) {
-      const Ps back_ps = host_read_back_ps(at_ps);
-      const double after = sys ? spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles : 0;
+    if (access.scope == Scope::kSys) {
+      // Where writes to the host are pending, its own or another SM's, a system fence is queued
+      // behind the host reads that are under way.
+      const Ps back_ps = access.host_stores || host_writes_until_ps_ > at_ps
+                             ? host_read_back_ps(at_ps) : 0;
       if (back_ps > at_ps)
-        end_ps = std::max(end_ps, back_ps + static_cast<Ps>(after * cycle_ps_));
+        end_ps = std::max(end_ps, back_ps + static_cast<Ps>((spec_.load_cycles / 2 +
+                                                             spec_.fence_sys_after_read_cycles) *
+                                                            cycle_ps_));
+    } else if (access.host_stores && host_poller_) {
+      // The own write to a line that is being read is done only when the read is back.
+      end_ps = std::max(end_ps, host_poller_(at_ps, request.payload->get_address()));
     }
     answer(request, end_ps - at_ps);
     return;
@@ -316,6 +320,7 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   if (request.payload == nullptr) {
     ++counters_.host_stores;
     host_writes_until_ps_ = std::max(host_writes_until_ps_, at_ps + host_round_trip_ps_ / 2);
+    posted_access_.sm = request.sm;
     posted_.set_address(request.address);
     posted_.set_data_length(request.bytes);
     // An entry's body is there already: only its way is timed.

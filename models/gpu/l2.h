@@ -53,9 +53,11 @@ class L2 : public sc_core::sc_module {
   }
   /// When a posted write to the host that is issued at issue_ps has been acknowledged.
   Ps host_write_acknowledged_ps(Ps issue_ps) const { return issue_ps + host_round_trip_ps_; }
-  /// An SM polls host memory without end; read_back(at) tells when the read that is under way at
-  /// that time is back here, or 0.
-  void set_host_poller(std::function<Ps(Ps at_ps)> read_back) { host_poller_ = std::move(read_back); }
+  /// An SM polls host memory without end; read_back tells when its read of this word (0: of any)
+  /// that is under way at that time is back here; 0 if there is none.
+  void set_host_poller(std::function<Ps(Ps at_ps, std::uint64_t address)> read_back) {
+    host_poller_ = std::move(read_back);
+  }
   bool host_poller() const { return host_poller_ != nullptr; }
 
   void report(CounterSink& sink) const;
@@ -70,6 +72,7 @@ class L2 : public sc_core::sc_module {
     std::uint64_t value = 0;
     std::uint32_t bytes = 0;
     Ps issue_ps = 0;
+    std::uint32_t sm = 0;
   };
   struct Parked {
     Request request;
@@ -115,7 +118,7 @@ class L2 : public sc_core::sc_module {
   std::deque<HostRead> host_reads_;  ///< in flight, by start
   Ps host_writes_until_ps_ = 0;      ///< the last posted write reaches the host
   const Ps host_round_trip_ps_;
-  std::function<Ps(Ps)> host_poller_;
+  std::function<Ps(Ps, std::uint64_t)> host_poller_;
   tlm::tlm_generic_payload posted_;  ///< carries posted writes on their way out
   Access posted_access_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;

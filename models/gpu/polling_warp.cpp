@@ -34,7 +34,9 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
   };
   if (is_host(begin)) {
     host_->watch(begin, end, callback);
-    l2_->set_host_poller([this](Ps at_ps) { return read_back_ps(at_ps); });
+    l2_->set_host_poller([this](Ps at_ps, std::uint64_t address) {
+      return read_back_ps(at_ps, address);
+    });
   } else {
     l2_->watch(begin, end, callback);
   }
@@ -46,10 +48,10 @@ Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
   return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns + host_spec_.device_written_ns) + own : load + own;
 }
 
-Ps PollingWarp::read_back_ps(Ps at_ps) const {
+Ps PollingWarp::read_back_ps(Ps at_ps, std::uint64_t address) const {
   const double back_share = 1 - pcie_.request_share_ratio;
   const Ps ahead_ps = ps_from_ns(pcie_.round_trip_ns * pcie_.request_share_ratio);
-  const Ps look_ps = look_under_way_ps(at_ps, ahead_ps);
+  const Ps look_ps = look_under_way_ps(at_ps, ahead_ps, address);
   if (look_ps < 0) return 0;
   const Ps back_ps =
       look_ps + ps_from_ns(pcie_.round_trip_ns * back_share + host_spec_.device_written_ns);

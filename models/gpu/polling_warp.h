@@ -26,8 +26,8 @@ class PollingWarp : public Consumer {
   void watch(std::uint64_t begin, std::uint64_t end) override;
   Ps poll_period_ps(std::uint64_t address) const override;
   Ps poll_return_ps(std::uint64_t address) const override;
-  /// When the read of host memory that is under way at at_ps is back at the L2; 0: none is.
-  Ps read_back_ps(Ps at_ps) const;
+  /// When the read of this host word (0: any) that is under way at at_ps is back at the L2; 0: none.
+  Ps read_back_ps(Ps at_ps, std::uint64_t address) const;
   Ps cycles_ps(double cycles) const override {
     return static_cast<Ps>(cycles * 1000.0 / gpu_.sm_clock_ghz);
   }

@@ -169,6 +169,7 @@ bool Sm::step(Lane& lane, const Step& step) {
 void Sm::touched(Lane& lane, std::uint64_t address) {
   if (is_host(address)) {
     lane.host_stores = true;
+    lane.last_host_store = address;
     lane.host_acknowledged_ps = lane.context->l2->host_write_acknowledged_ps(lane.at_ps);
     return;
   }
@@ -239,8 +240,8 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   lane.access.scope = step.scope;
   lane.access.least_ps = l2_cycles_ps(cycles);
   lane.access.host_stores = sys ? lane.host_stores : lane.at_ps < lane.host_acknowledged_ps;
-  const bool meets_reads =
-      (sys || lane.access.host_stores) && (lane.context->lanes > 1 || l2.host_poller());
+  const bool meets_reads = sys ? lane.context->lanes > 1 || l2.host_poller()
+                               : lane.access.host_stores && l2.host_poller();
   lane.fence_cycles = 0;
   lane.host_stores = lane.host_entry = false;
   if (!meets_reads) {
@@ -248,6 +249,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     return true;
   }
   lane.pending = &step;
+  lane.payload.set_address(lane.last_host_store);
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   memory->nb_transport_fw(lane.payload, phase, delay);

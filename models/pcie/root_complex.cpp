@@ -13,7 +13,10 @@ RootComplex::RootComplex(sc_core::sc_module_name name, const HostSpec& host)
   to_memory.register_nb_transport_bw(this, &RootComplex::nb_transport_bw);
 }
 
-void RootComplex::reset() { last_posted_ps_ = 0; }
+void RootComplex::reset() {
+  last_posted_ps_ = 0;
+  posted_by_sm_ps_.clear();
+}
 
 tlm::tlm_sync_enum RootComplex::nb_transport_fw(tlm::tlm_generic_payload& payload,
                                                 tlm::tlm_phase& phase, sc_core::sc_time& delay) {
@@ -21,10 +24,13 @@ tlm::tlm_sync_enum RootComplex::nb_transport_fw(tlm::tlm_generic_payload& payloa
   Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
   if (access.kind == AccessKind::kStore) {
     last_posted_ps_ = at_ps = std::max(at_ps, last_posted_ps_);
+    if (access.sm >= posted_by_sm_ps_.size()) posted_by_sm_ps_.resize(access.sm + 1, -1);
+    posted_by_sm_ps_[access.sm] = at_ps;
   } else {
-    // A write that is still being committed delays the read behind it.
-    const Ps commit_ps = last_posted_ps_ + ps_from_ns(host_.read_after_store_ns);
-    if (last_posted_ps_ > 0) at_ps = std::max(at_ps, commit_ps);
+    at_ps = std::max(at_ps, last_posted_ps_);
+    // The requester's own write that is still being committed delays its read further.
+    if (access.sm < posted_by_sm_ps_.size() && posted_by_sm_ps_[access.sm] >= 0)
+      at_ps = std::max(at_ps, posted_by_sm_ps_[access.sm] + ps_from_ns(host_.read_after_store_ns));
   }
   delay = sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
   return to_memory->nb_transport_fw(payload, phase, delay);

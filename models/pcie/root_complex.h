@@ -5,6 +5,7 @@
 #include <tlm>
 #include <tlm_utils/simple_initiator_socket.h>
 #include <tlm_utils/simple_target_socket.h>
+#include <vector>
 
 #include "models/common/access.h"
 #include "models/host/spec.h"
@@ -32,6 +33,7 @@ class RootComplex : public sc_core::sc_module {
 
   const HostSpec host_;
   Ps last_posted_ps_ = 0;
+  std::vector<Ps> posted_by_sm_ps_;  ///< -1: nothing yet
 };
 
 }  // namespace marrow::pcie
