@@ -142,7 +142,8 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
   Access& access = access_of(payload);
   const Ps issue_ps = issue_time(delay);
   if (access.kind == AccessKind::kFence) {
-    const Ps arrival = static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_);
+    const Ps arrival = std::min(static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_),
+                                access.least_ps);
     arrivals_.push(issue_ps + arrival, {&payload, port, 0, 0, 0, issue_ps});
     return tlm::TLM_ACCEPTED;
   }
@@ -207,13 +208,13 @@ void L2::take_effect(Request& request, Ps at_ps) {
     Ps end_ps = request.issue_ps + access.least_ps;
     if (access.scope == Scope::kSys) {
       // Where writes to the host are pending, its own or another SM's, a system fence is queued
-      // behind the host reads that are under way.
+      // behind the host reads that are under way, for one round trip of its own at most.
       const Ps back_ps = access.host_stores || host_writes_until_ps_ > at_ps
                              ? host_read_back_ps(at_ps) : 0;
+      const Ps after_ps = static_cast<Ps>(
+          (spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles) * cycle_ps_);
       if (back_ps > at_ps)
-        end_ps = std::max(end_ps, back_ps + static_cast<Ps>((spec_.load_cycles / 2 +
-                                                             spec_.fence_sys_after_read_cycles) *
-                                                            cycle_ps_));
+        end_ps = std::max(end_ps, std::min(back_ps + after_ps, at_ps + host_round_trip_ps_));
     } else if (access.host_stores && host_poller_) {
       // The own write to a line that is being read is done only when the read is back.
       end_ps = std::max(end_ps, host_poller_(at_ps, request.payload->get_address()));
