@@ -79,7 +79,7 @@ void Machine::run(const RunSetup& setup) {
   JourneyBook book;
   book.begin(run.queues, &observer);
   l2_.reset(placement.gpu_bytes(), &placement, setup.seed);
-  link_.reset();
+  link_.reset(setup.seed);
   root_.reset();
   host_memory_.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
   cpu_.seed(setup.seed);

@@ -28,7 +28,10 @@ Link::Link(sc_core::sc_module_name name, const PcieSpec& spec) : sc_module(name)
   to_root.register_nb_transport_bw(this, &Link::nb_transport_bw);
 }
 
-void Link::reset() { up_.free_ps = down_.free_ps = 0; }
+void Link::reset(std::uint64_t seed) {
+  up_.free_ps = down_.free_ps = 0;
+  random_ = Random(seed);
+}
 
 void Link::clear_counters() {
   up_ = {up_.free_ps};
@@ -69,7 +72,8 @@ tlm::tlm_sync_enum Link::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm:
   const Ps sent_ps = posted ? send_up(at_ps, payload.get_data_length(), "MemWr")
                             : send_up(at_ps, 0, "MemRd");
   ++(posted ? posted_ : non_posted_);
-  const Ps request_ps = ps_from_ns(spec_.round_trip_ns * spec_.request_share_ratio);
+  const Ps request_ps = ps_from_ns(spec_.round_trip_ns * spec_.request_share_ratio +
+                                   (posted ? 0 : random_.around(spec_.jitter_ns)));
   delay = sc_core::sc_time::from_value(static_cast<std::uint64_t>(sent_ps + request_ps - now_ps()));
   const auto status = to_root->nb_transport_fw(payload, phase, delay);
   if (!posted) {

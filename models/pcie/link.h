@@ -9,6 +9,7 @@
 
 #include "models/common/access.h"
 #include "models/common/observer.h"
+#include "models/common/random.h"
 #include "models/pcie/spec.h"
 
 namespace marrow::pcie {
@@ -28,7 +29,7 @@ class Link : public sc_core::sc_module {
   tlm_utils::simple_initiator_socket<Link> to_root{"to_root"};
 
   Link(sc_core::sc_module_name name, const PcieSpec& spec);
-  void reset();
+  void reset(std::uint64_t seed);
   /// Reserves one direction for a train of TLPs from at_ps on; the time its last byte has left.
   Ps send_up(Ps at_ps, std::uint64_t payload_bytes, const char* what);
   Ps send_down(Ps at_ps, std::uint64_t payload_bytes, const char* what);
@@ -52,6 +53,7 @@ class Link : public sc_core::sc_module {
 
   const PcieSpec spec_;
   Direction up_, down_;
+  Random random_;
   std::uint64_t posted_ = 0, non_posted_ = 0, completions_ = 0;
   Observer* observer_ = nullptr;
 };

@@ -11,6 +11,7 @@ struct PcieSpec {
   double mps_bytes = 0;         ///< maximum payload size
   double mrrs_bytes = 0;        ///< maximum read request size
   double round_trip_ns = 0;     ///< L2 to host memory and back: read of one idle line
+  double jitter_ns = 0;         ///< half width of a read's variation
   double request_share_ratio = 0;  ///< share of the round trip until memory is reached
 };
 

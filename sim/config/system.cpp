@@ -62,6 +62,7 @@ const std::vector<Binding>& bindings() {
       PCIE("mrrs_bytes", mrrs_bytes, 64, 4096, "maximum read request size"),
       PCIE("round_trip_ns", round_trip_ns, 1, 100000,
            "from the L2 to host memory and back, read of a line no core has written"),
+      PCIE("jitter_ns", jitter_ns, 0, 10000, "half width of a read's variation"),
       PCIE("request_share_ratio", request_share_ratio, 0, 1,
            "share of the round trip until memory is reached"),
       HOST("poll_ns", poll_ns, 0.1, 100000, "a look of a polling thread at one cached word"),
