@@ -40,7 +40,7 @@ void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t se
   words_.clear();
   host_line_free_ps_.clear();
   host_reads_.clear();
-  host_writes_until_ps_ = 0;
+  host_acknowledged_ps_.assign(placement->sms(), 0);
   host_poller_ = nullptr;
   watch_ = nullptr;
   watch_begin_ = watch_end_ = 0;
@@ -75,6 +75,18 @@ Ps L2::host_read_back_ps(Ps at_ps) {
                                           [&](const HostRead& r) { return r.start_ps <= at_ps; });
   const Ps back_ps = after == host_reads_.begin() ? 0 : std::prev(after)->back_ps;
   return host_poller_ ? std::max(back_ps, host_poller_(at_ps, 0)) : back_ps;
+}
+
+bool L2::other_writes_pending(std::uint32_t sm, Ps at_ps) const {
+  // A reader's own writes went ahead of its read: they hold up nobody further.
+  const auto reads = [&](std::uint32_t other) {
+    return std::any_of(host_reads_.begin(), host_reads_.end(), [&](const HostRead& read) {
+      return read.sm == other && read.start_ps <= at_ps && read.back_ps > at_ps;
+    });
+  };
+  for (std::uint32_t other = 0; other < host_acknowledged_ps_.size(); ++other)
+    if (other != sm && host_acknowledged_ps_[other] > at_ps && !reads(other)) return true;
+  return false;
 }
 
 void L2::mark_written(std::uint32_t, std::uint64_t address) {
@@ -209,7 +221,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
     if (access.scope == Scope::kSys) {
       // Where writes to the host are pending, its own or another SM's, a system fence is queued
       // behind the host reads that are under way, for one round trip of its own at most.
-      const Ps back_ps = access.host_stores || host_writes_until_ps_ > at_ps
+      const Ps back_ps = access.host_stores || other_writes_pending(access.sm, at_ps)
                              ? host_read_back_ps(at_ps) : 0;
       const Ps after_ps = static_cast<Ps>(
           (spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles) * cycle_ps_);
@@ -320,7 +332,7 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   if (request.payload == nullptr) {
     ++counters_.host_stores;
-    host_writes_until_ps_ = std::max(host_writes_until_ps_, at_ps + host_round_trip_ps_ / 2);
+    host_acknowledged_ps_[request.sm] = at_ps + host_round_trip_ps_;
     posted_access_.sm = request.sm;
     posted_.set_address(request.address);
     posted_.set_data_length(request.bytes);
@@ -344,7 +356,7 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   // Reads start nearly in order of issue; keep the list sorted for those that do not.
   auto place = host_reads_.end();
   while (place != host_reads_.begin() && std::prev(place)->start_ps > start_ps) --place;
-  host_reads_.insert(place, {start_ps, back_ps});
+  host_reads_.insert(place, {start_ps, back_ps, access_of(*request.payload).sm});
   while (!host_reads_.empty() && host_reads_.front().back_ps < now_ps()) host_reads_.pop_front();
 }
 

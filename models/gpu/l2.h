@@ -102,6 +102,7 @@ class L2 : public sc_core::sc_module {
   Ps load_round_trip_ps(std::uint32_t sm, std::uint64_t address);
   Ps jitter() { return static_cast<Ps>(random_.around(jitter_ps_)); }
   Ps host_read_back_ps(Ps at_ps);
+  bool other_writes_pending(std::uint32_t sm, Ps at_ps) const;
   void mark_written(std::uint32_t sm, std::uint64_t address);
 
   const GpuSpec spec_;
@@ -114,9 +115,10 @@ class L2 : public sc_core::sc_module {
   std::unordered_map<std::uint64_t, Ps> host_line_free_ps_;
   struct HostRead {
     Ps start_ps, back_ps;
+    std::uint32_t sm;
   };
   std::deque<HostRead> host_reads_;  ///< in flight, by start
-  Ps host_writes_until_ps_ = 0;      ///< the last posted write reaches the host
+  std::vector<Ps> host_acknowledged_ps_;  ///< by SM: its last write to the host is acknowledged
   const Ps host_round_trip_ps_;
   std::function<Ps(Ps, std::uint64_t)> host_poller_;
   tlm::tlm_generic_payload posted_;  ///< carries posted writes on their way out
