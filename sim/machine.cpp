@@ -43,7 +43,9 @@ class FromRunStart : public Observer {
 
 Machine::Machine(const config::SystemSpec& spec)
     : spec_(spec),
-      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns)),
+      hbm_("gpu0_hbm", spec.gpu),
+      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns),
+          hbm_.memory()),
       link_("pcie", spec.pcie),
       root_("root_complex", spec.host),
       host_memory_("host_memory", spec.host),
@@ -54,6 +56,7 @@ Machine::Machine(const config::SystemSpec& spec)
     sms_.back()->memory.bind(l2_.from_sms);
   }
   warp_.memory.bind(l2_.from_sms);
+  l2_.to_hbm.bind(hbm_.from_l2);
   l2_.to_host.bind(link_.from_device);
   link_.to_root.bind(root_.from_link);
   root_.to_memory.bind(host_memory_.from_root);
@@ -78,6 +81,7 @@ void Machine::run(const RunSetup& setup) {
   FromRunStart observer(setup.observer, begin_ps);
   JourneyBook book;
   book.begin(run.queues, &observer);
+  hbm_.reset(placement.gpu_bytes());
   l2_.reset(placement.gpu_bytes(), &placement, setup.seed);
   link_.reset(setup.seed);
   root_.reset();
@@ -156,6 +160,7 @@ void Machine::run(const RunSetup& setup) {
 void Machine::clear_counters() {
   for (auto& sm : sms_) sm->clear_counters();
   l2_.clear_counters();
+  hbm_.clear_counters();
   link_.clear_counters();
   cpu_.clear_counters();
   warp_.clear_counters();
@@ -164,6 +169,7 @@ void Machine::clear_counters() {
 void Machine::report(CounterSink& sink) const {
   for (const auto& sm : sms_) sm->report(sink);
   l2_.report(sink);
+  hbm_.report(sink);
   link_.report(sink);
   cpu_.report(sink);
   warp_.report(sink);

@@ -9,6 +9,7 @@
 #include "models/common/observer.h"
 #include "models/common/placement.h"
 #include "models/common/queues.h"
+#include "models/gpu/hbm.h"
 #include "models/gpu/l2.h"
 #include "models/gpu/polling_warp.h"
 #include "models/gpu/sm.h"
@@ -51,6 +52,7 @@ class Machine {
 
  private:
   const config::SystemSpec spec_;
+  gpu::Hbm hbm_;
   gpu::L2 l2_;
   pcie::Link link_;
   pcie::RootComplex root_;

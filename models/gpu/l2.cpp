@@ -18,11 +18,13 @@ sc_core::sc_time as_time(Ps ps) {
 
 }  // namespace
 
-L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps)
+L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps, Memory& memory)
     : sc_module(name),
       spec_(spec),
       cycle_ps_(1000.0 / spec.l2_clock_ghz),
       jitter_ps_(spec.jitter_cycles * cycle_ps_),
+      memory_(memory),
+      held_(static_cast<std::size_t>(spec.l2_bytes) / Placement::kLineBytes, 0),
       host_round_trip_ps_(host_round_trip_ps),
       arrivals_("arrivals", [this](Request& request, Ps at_ps) { take_effect(request, at_ps); }) {
   posted_.set_command(tlm::TLM_WRITE_COMMAND);
@@ -34,7 +36,9 @@ L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps)
 }
 
 void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed) {
-  memory_.resize(bytes);
+  // Only what the last run may have touched needs to be forgotten.
+  std::fill_n(held_.begin(), std::min(held_.size(), touched_lines_), 0);
+  touched_lines_ = bytes / Placement::kLineBytes + 1;
   placement_ = placement;
   stale_.assign(bytes / Placement::kLineBytes + 1, 0);
   words_.clear();
@@ -66,7 +70,23 @@ Ps L2::load_round_trip_ps(std::uint32_t sm, std::uint64_t address) {
     cycles += spec_.load_far_extra_cycles;
     stale = 0;
   }
-  return static_cast<Ps>(cycles * cycle_ps_);
+  Ps round_trip_ps = static_cast<Ps>(cycles * cycle_ps_);
+  if (!holds(address)) {
+    ++counters_.misses;
+    posted_.set_address(address);
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    to_hbm->b_transport(posted_, delay);
+    round_trip_ps += static_cast<Ps>(delay.value());
+  }
+  return round_trip_ps;
+}
+
+bool L2::holds(std::uint64_t address) {
+  const std::uint64_t line = address / Placement::kLineBytes;
+  std::uint64_t& held = held_[line % held_.size()];
+  const bool hit = held == line + 1;
+  held = line + 1;
+  return hit;
 }
 
 Ps L2::host_read_back_ps(Ps at_ps) {
@@ -90,6 +110,7 @@ bool L2::other_writes_pending(std::uint32_t sm, Ps at_ps) const {
 }
 
 void L2::mark_written(std::uint32_t, std::uint64_t address) {
+  holds(address);
   stale_[address / Placement::kLineBytes] = 1;
 }
 
@@ -394,6 +415,7 @@ void L2::report(CounterSink& sink) const {
   count("atomics", counters_.atomics);
   count("of them spins", counters_.spins);
   count("accesses to the far partition", counters_.far);
+  count("loads that missed", counters_.misses);
   count("host loads", counters_.host_loads);
   count("host stores", counters_.host_stores);
 }

@@ -22,7 +22,7 @@
 
 namespace marrow::gpu {
 
-/// Backing store included: what the models keep in GPU memory stays resident in the L2.
+/// A load of a line that it does not hold goes to the HBM first; stores and atomics allocate.
 ///
 /// Two ways in. b_transport: for words that one agent alone touches; done at once, the round trip is
 /// annotated. nb_transport_fw: for everything that others can see; the access takes effect at its
@@ -31,10 +31,12 @@ class L2 : public sc_core::sc_module {
  public:
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
   tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
+  tlm_utils::simple_initiator_socket<L2> to_hbm{"to_hbm"};
 
   /// host_round_trip_ps: from here to a host line that a device wrote, and back: what a posted
   /// write takes to be acknowledged.
-  L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps);
+  /// memory: the HBM's bytes, of which the L2 holds lines.
+  L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps, Memory& memory);
 
   /// Empties the memory and takes a new placement; before each run.
   void reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed);
@@ -103,12 +105,15 @@ class L2 : public sc_core::sc_module {
   Ps jitter() { return static_cast<Ps>(random_.around(jitter_ps_)); }
   Ps host_read_back_ps(Ps at_ps);
   bool other_writes_pending(std::uint32_t sm, Ps at_ps) const;
+  std::size_t touched_lines_ = 0;
+  bool holds(std::uint64_t address);  ///< and holds it from now on
   void mark_written(std::uint32_t sm, std::uint64_t address);
 
   const GpuSpec spec_;
   const double cycle_ps_;
   const double jitter_ps_;
-  Memory memory_;
+  Memory& memory_;
+  std::vector<std::uint64_t> held_;  ///< by place: which line, plus 1; direct mapped
   const Placement* placement_ = nullptr;
   std::vector<std::uint8_t> stale_;  ///< by line: the copy in the far partition is out of date
   std::unordered_map<std::uint64_t, WordState> words_;
@@ -131,7 +136,7 @@ class L2 : public sc_core::sc_module {
 
   struct Counts {
     std::uint64_t loads = 0, stores = 0, atomics = 0, far = 0, polls = 0, spins = 0;
-    std::uint64_t host_loads = 0, host_stores = 0;
+    std::uint64_t host_loads = 0, host_stores = 0, misses = 0;
   } counters_;
 };
 

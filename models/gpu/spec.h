@@ -22,6 +22,11 @@ struct GpuSpec {
   double distance_spread_cycles = 0;  ///< half width of a line's distance, where it is drawn
   double atomic_interval_cycles = 0;  ///< between atomics on one word
   double jitter_cycles = 0;        ///< half width of a round trip's variation
+  double l2_bytes = 0;             ///< capacity
+  // HBM
+  double hbm_cycles = 0;           ///< more than an L2 hit, of the L2 clock
+  double hbm_gbps = 0;             ///< all channels
+  double hbm_channels = 0;
   // fences
   double fence_cta_cycles = 0;
   double fence_gpu_cycles = 0;       ///< nothing stored since the last one
