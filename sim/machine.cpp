@@ -52,7 +52,8 @@ Machine::Machine(const config::SystemSpec& spec)
       cpu_("host_thread", spec.host, &host_memory_),
       warp_("consumer_warp", spec.gpu, spec.pcie, spec.host, &l2_, &host_memory_) {
   for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(spec.gpu.sm_count); ++id) {
-    sms_.push_back(std::make_unique<gpu::Sm>(("gpu0_sm" + std::to_string(id)).c_str(), id, spec.gpu));
+    sms_.push_back(
+        std::make_unique<gpu::Sm>(("gpu0_sm" + std::to_string(id)).c_str(), id, spec.gpu));
     sms_.back()->memory.bind(l2_.from_sms);
   }
   warp_.memory.bind(l2_.from_sms);
@@ -149,12 +150,13 @@ void Machine::run(const RunSetup& setup) {
   link_.set_observer(nullptr);
   consumer.set_observer(nullptr);
   if (stuck)
-    throw InputError("run '" + run.name + "' with protocol " + program.protocol,
-                     "it got stuck: " + std::to_string(book.in_flight()) + " messages never complete, " +
-                         std::to_string(run.lanes.size() - done_lanes) + " of " +
-                         std::to_string(run.lanes.size()) + " lanes wait for ever",
-                     "a wait needs a doorbell before it (flush the last put, or batch less than the "
-                     "puts between waits)");
+    throw InputError(
+        "run '" + run.name + "' with protocol " + program.protocol,
+        "it got stuck: " + std::to_string(book.in_flight()) + " messages never complete, " +
+            std::to_string(run.lanes.size() - done_lanes) + " of " +
+            std::to_string(run.lanes.size()) + " lanes wait for ever",
+        "a wait needs a doorbell before it (flush the last put, or batch less than the "
+        "puts between waits)");
 }
 
 void Machine::clear_counters() {

@@ -80,6 +80,16 @@ class OpFeed {
 
 }  // namespace
 
+bool run_selected(const std::vector<std::string>& only, const std::string& run) {
+  if (only.empty()) return true;
+  for (std::string want : only) {
+    // "cfg=4" is how the captures' column would be written.
+    if (const auto equals = want.find('='); equals != std::string::npos) want[equals] = ' ';
+    if (want == run) return true;
+  }
+  return false;
+}
+
 std::uint32_t replay(trace::Reader& reader, Machine& machine, const ReplayOptions& options,
                      Observer* observer) {
   std::uint32_t replayed = 0;

@@ -17,8 +17,8 @@
 namespace marrow::sim {
 
 struct ReplayOptions {
-  std::string config_dir;                ///< where protocols/ is
-  std::optional<std::string> protocol;   ///< instead of the trace's own
+  std::string config_dir;                  ///< where protocols/ is
+  std::optional<std::string> protocol;     ///< instead of the trace's own
   std::vector<std::string> protocol_sets;  ///< "x=v" of --set protocol.x=v
   std::uint64_t seed = 1;
   /// Which runs to replay; empty: all.
@@ -33,6 +33,9 @@ struct ReplayOptions {
   std::function<void(const trace::Run&, const config::Recipe&, const QueueLayout&, Placement&)>
       place;
 };
+
+/// Is this run asked for? only: run names, or "cfg=4" for "cfg 4"; empty: all are.
+bool run_selected(const std::vector<std::string>& only, const std::string& run);
 
 /// Returns the number of runs replayed. Throws InputError for what the trace or a recipe asks that
 /// cannot be done.

@@ -22,8 +22,8 @@ constexpr double kStableWithin = 0.15;
 /// The element at floor(p n) of the sorted sample, as the captures' own programs define it.
 double quantile(std::vector<double> sample, double p) {
   if (sample.empty()) return 0;
-  const auto at = std::min(sample.size() - 1,
-                           static_cast<std::size_t>(p * static_cast<double>(sample.size())));
+  const auto at =
+      std::min(sample.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sample.size())));
   std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(at), sample.end());
   return sample[at];
 }
@@ -59,16 +59,6 @@ std::vector<std::string> fit_runs(const std::string& config_dir, const std::stri
   std::vector<std::string> names;
   for (const auto& item : of_protocol->one_or_more()) names.push_back(item.text());
   return names;
-}
-
-bool selected(const std::vector<std::string>& only, const std::string& run) {
-  if (only.empty()) return true;
-  for (std::string want : only) {
-    // "cfg=4" is how the captures' column would be written.
-    if (const auto equals = want.find('='); equals != std::string::npos) want[equals] = ' ';
-    if (want == run) return true;
-  }
-  return false;
 }
 
 std::string baseline_key(const trace::Run& run) {
@@ -152,20 +142,24 @@ nlohmann::ordered_json as_json(const Spread& spread) {
 }
 
 nlohmann::ordered_json as_json(const Group& group) {
-  return {{"rows", group.rows},
-          {"median_abs_error", group.median_abs_error},
-          {"p90_abs_error", group.p90_abs_error},
-          {"worst",
-           {{"case", group.worst_run}, {"stage", group.worst_stage}, {"error", group.worst_error}}}};
+  return {
+      {"rows", group.rows},
+      {"median_abs_error", group.median_abs_error},
+      {"p90_abs_error", group.p90_abs_error},
+      {"worst",
+       {{"case", group.worst_run}, {"stage", group.worst_stage}, {"error", group.worst_error}}}};
 }
 
 }  // namespace
 
 std::string_view name(Role role) {
   switch (role) {
-    case Role::kFit: return "fit";
-    case Role::kPlacement: return "placement";
-    case Role::kPredicted: return "predicted";
+    case Role::kFit:
+      return "fit";
+    case Role::kPlacement:
+      return "placement";
+    case Role::kPredicted:
+      return "predicted";
   }
   return "";
 }
@@ -184,7 +178,8 @@ std::vector<Group> Comparison::groups() const {
   };
 }
 
-Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const Options& options) {
+Comparison compare(sim::Machine& machine, sim::Machine& base, const config::SystemSpec& base_spec,
+                   const Options& options) {
   trace::Reader reader(options.trace_file);
   if (reader.header().sm_clock_ghz <= 0)
     throw InputError(options.trace_file, "holds no captured times to compare with",
@@ -192,14 +187,15 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
   Comparison comparison;
   comparison.system = options.system;
   comparison.trace = options.trace_file;
+  comparison.machine = reader.header().machine;
 
   InferredPlacement placement;
   if (options.placement_from.empty()) {
-    placement = infer_placement(reader, machine, options.config_dir, options.seed, spec);
+    placement = infer_placement(reader, base, options.config_dir, options.seed, base_spec);
     comparison.placement_runs = placement.runs();
   } else {
     trace::Reader other(options.placement_from);
-    placement = infer_placement(other, machine, options.config_dir, options.seed, spec);
+    placement = infer_placement(other, base, options.config_dir, options.seed, base_spec);
   }
 
   // Captured cycles are of the clock that they were captured at.
@@ -215,7 +211,7 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
   std::map<std::string, std::string> baseline_run;
   reader.rewind();
   while (const auto run = reader.next_run()) {
-    any |= selected(options.only, run->name);
+    any |= sim::run_selected(options.only, run->name);
     if (run->queues == run->lanes.size()) baseline_run.try_emplace(baseline_key(*run), run->name);
   }
   if (!any)
@@ -223,9 +219,8 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
                      "`marrow trace info` lists them; write --only cfg=4");
   replay.selects = [&](const trace::Run& run) {
     const auto it = baseline_run.find(baseline_key(run));
-    return !run.measured_stages.empty() &&
-           (selected(options.only, run.name) ||
-            (it != baseline_run.end() && it->second == run.name));
+    return !run.measured_stages.empty() && (sim::run_selected(options.only, run.name) ||
+                                            (it != baseline_run.end() && it->second == run.name));
   };
   replay.on_run = [&](std::uint32_t, const trace::Run& run, const config::Recipe&) {
     collector.begin(run);
@@ -239,15 +234,17 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
     const Samples& samples = collector.samples();
     auto& baseline = baselines[baseline_key(run)];
     const bool is_baseline = baseline_run[baseline_key(run)] == run.name;
-    const auto fits = fit_runs(options.config_dir, reader.header().machine, run.protocol);
+    const auto fits = options.system == reader.header().machine
+                          ? fit_runs(options.config_dir, options.system, run.protocol)
+                          : std::vector<std::string>();
     const auto has = [&](const std::vector<std::string>& names) {
       return std::find(names.begin(), names.end(), run.name) != names.end();
     };
     Row row;
     row.run = run.name;
-    row.role = has(fits)                          ? Role::kFit
+    row.role = has(fits)                        ? Role::kFit
                : has(comparison.placement_runs) ? Role::kPlacement
-                                                  : Role::kPredicted;
+                                                : Role::kPredicted;
     const auto finish = [&](const std::string& stage, const std::vector<double>& measured) {
       row.stage = stage;
       if (is_baseline) baseline[stage] = row.measured.median;
@@ -257,9 +254,9 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
         row.baseline_error = it->second / row.measured.median - 1;
       row.scored = row.measured.median >= kScoredFromCycles;
       row.stable = halves_agree(measured, stage == "put");
-      row.within = row.predicted.median >= row.measured.p10 &&
-                   row.predicted.median <= row.measured.p90;
-      if (!row.scored || !selected(options.only, run.name)) return;
+      row.within =
+          row.predicted.median >= row.measured.p10 && row.predicted.median <= row.measured.p90;
+      if (!row.scored || !sim::run_selected(options.only, run.name)) return;
       if (!row.stable) {
         ++comparison.unstable;
         comparison.unstable_within += row.within;
@@ -283,8 +280,12 @@ Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const 
 }
 
 void write_table(std::ostream& out, const Comparison& comparison) {
-  out << fmt::format("{} predicted by {}: SM cycles; medians, of `put` means\n\n",
-                     comparison.trace, comparison.system);
+  out << fmt::format("{} predicted by {}: SM cycles; medians, of `put` means\n", comparison.trace,
+                     comparison.system);
+  if (comparison.machine != comparison.system)
+    out << fmt::format("note: it was captured on {}, whose parameters may differ\n",
+                       comparison.machine);
+  out << '\n';
   out << fmt::format("{:<8} {:<18} {:<9} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9}  {}\n", "run", "stage",
                      "role", "measured", "p90", "predicted", "p90", "error", "baseline", "");
   std::string last;
@@ -298,9 +299,10 @@ void write_table(std::ostream& out, const Comparison& comparison) {
       note = "hard";
     const std::string baseline =
         row.baseline_error ? fmt::format("{:+.1f} %", 100 * *row.baseline_error) : "-";
-    out << fmt::format("{:<8} {:<18} {:<9} {:>9.0f} {:>9.0f} {:>9.0f} {:>9.0f} {:>+6.1f} % {:>9}  {}\n",
-                       row.run, row.stage, name(row.role), row.measured.median, row.measured.p90,
-                       row.predicted.median, row.predicted.p90, 100 * row.error, baseline, note);
+    out << fmt::format(
+        "{:<8} {:<18} {:<9} {:>9.0f} {:>9.0f} {:>9.0f} {:>9.0f} {:>+6.1f} % {:>9}  {}\n", row.run,
+        row.stage, name(row.role), row.measured.median, row.measured.p90, row.predicted.median,
+        row.predicted.p90, 100 * row.error, baseline, note);
   }
   out << fmt::format("\n{:<22} {:>5} {:>14} {:>9}  {}\n", "", "rows", "median |error|", "p90",
                      "worst");
@@ -350,6 +352,7 @@ nlohmann::ordered_json as_json(const Comparison& comparison) {
   return {{"schema", "marrow.validate/1"},
           {"system", comparison.system},
           {"capture", comparison.trace},
+          {"machine", comparison.machine},
           {"placement_runs", comparison.placement_runs},
           {"rows", rows},
           {"summary", summary}};

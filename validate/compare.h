@@ -23,16 +23,16 @@ struct Spread {
 };
 
 struct Row {
-  std::string run;       ///< the trace's name of the run: "cfg 4"
-  std::string stage;     ///< stage name, "completion" (the lane's own wait), or "put"
+  std::string run;    ///< the trace's name of the run: "cfg 4"
+  std::string stage;  ///< stage name, "completion" (the lane's own wait), or "put"
   Role role = Role::kPredicted;
   std::string unit = "cycles";
-  Spread measured, predicted;  ///< "put": means instead of medians
-  double error = 0;            ///< predicted / measured - 1
+  Spread measured, predicted;            ///< "put": means instead of medians
+  double error = 0;                      ///< predicted / measured - 1
   std::optional<double> baseline_error;  ///< of repeating the first uncontended run's value
-  bool stable = true;   ///< the halves of the measurement agree within 15 %
-  bool scored = true;   ///< the measured median is at least 100 cycles
-  bool within = true;   ///< the predicted median lies within the measured p10 to p90
+  bool stable = true;                    ///< the halves of the measurement agree within 15 %
+  bool scored = true;                    ///< the measured median is at least 100 cycles
+  bool within = true;  ///< the predicted median lies within the measured p10 to p90
   bool hard() const { return baseline_error && std::abs(*baseline_error) > 0.10; }
 };
 
@@ -46,6 +46,7 @@ struct Group {
 
 struct Comparison {
   std::string system, trace;
+  std::string machine;  ///< that the trace was captured on
   std::vector<Row> rows;
   std::vector<std::string> placement_runs;
   std::size_t unstable = 0, unstable_within = 0;
@@ -58,15 +59,18 @@ struct Options {
   std::string config_dir;
   std::string system;
   std::string trace_file;
-  std::vector<std::string> only;           ///< run names or "cfg=4"; empty: all
+  std::vector<std::string> only;  ///< run names or "cfg=4"; empty: all
   std::vector<std::string> protocol_sets;
   std::uint64_t seed = 1;
   std::string placement_from;  ///< another trace of the same allocation; empty: this one
   Observer* observer = nullptr;
 };
 
-/// Throws InputError if the trace holds no captured times.
-Comparison compare(sim::Machine& machine, const config::SystemSpec& spec, const Options& options);
+/// base: the system as its file has it, with which the placement is inferred; machine: the one to
+/// compare, the same where nothing is changed. Throws InputError if the trace holds no captured
+/// times.
+Comparison compare(sim::Machine& machine, sim::Machine& base, const config::SystemSpec& base_spec,
+                   const Options& options);
 
 void write_table(std::ostream& out, const Comparison& comparison);
 /// Schema "marrow.validate/1".

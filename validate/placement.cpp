@@ -261,15 +261,17 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
           if (!stage || op.measured->stage_cycles[i] == 0) continue;
           for (const auto& [placed, word] : kept.placed_by)
             if (placed == *stage)
-              collector.samples_[{op.warp, *stage,
-                                  page_in_ring(kept.program.words[word], op.measured->index)}]
+              collector
+                  .samples_[{op.warp, *stage,
+                             page_in_ring(kept.program.words[word], op.measured->index)}]
                   .measured.push_back(op.measured->stage_cycles[i]);
         }
       };
       options.place = [&](const trace::Run&, const config::Recipe& r, const QueueLayout& layout,
                           Placement& p) {
         // Nothing is known of the first round's words: all near, at the mean distance.
-        for (std::uint64_t a = 0; a < p.gpu_bytes(); a += Placement::kLineBytes) p.set_distance(a, 0);
+        for (std::uint64_t a = 0; a < p.gpu_bytes(); a += Placement::kLineBytes)
+          p.set_distance(a, 0);
         for (std::uint64_t a = 0; a < p.gpu_bytes(); a += Placement::kPageBytes)
           p.set_page_side(a, false);
         for (std::uint32_t sm = 0; sm < p.sms(); ++sm) p.set_sm_side(sm, false);

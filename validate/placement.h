@@ -47,8 +47,8 @@ class InferredPlacement {
 /// entry pages and SMs that any of them shows.
 std::vector<std::string> placement_runs(trace::Reader& reader, const std::string& config_dir);
 
-/// Replays those runs and reads off, stage by stage (the recipes' `placed_by`), where each word must
-/// lie for the predicted medians to be the measured ones. Empty if the trace has no such run.
+/// Replays those runs and reads off, stage by stage (the recipes' `placed_by`), where each word
+/// must lie for the predicted medians to be the measured ones. Empty if the trace has no such run.
 InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
                                   const std::string& config_dir, std::uint64_t seed,
                                   const config::SystemSpec& spec);

@@ -15,11 +15,11 @@ constexpr bool is_host(std::uint64_t address) { return address >= kHostBase; }
 
 enum class AccessKind : std::uint8_t {
   kLoad,
-  kStore,   ///< posted: no answer
+  kStore,  ///< posted: no answer
   kAtomic,
-  kSpin,    ///< compare-and-swap, repeated by the requester until it succeeds
-  kPoll,    ///< load, repeated by the requester until the value is above `threshold`
-  kFence    ///< asks when all that it must wait for is done
+  kSpin,  ///< compare-and-swap, repeated by the requester until it succeeds
+  kPoll,  ///< load, repeated by the requester until the value is above `threshold`
+  kFence  ///< asks when all that it must wait for is done
 };
 
 /// Loads, atomics, spins and polls are answered on the backward path; the payload belongs to the
@@ -27,16 +27,16 @@ enum class AccessKind : std::uint8_t {
 struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
-  std::uint32_t sm = 0;          ///< requesting SM
-  int port = 0;                  ///< the L2's own: where the answer goes
-  std::uint64_t value = 0;       ///< operand; answer: the old value
-  std::uint64_t expected = 0;    ///< kSpin
-  std::uint64_t threshold = 0;   ///< kPoll: done once the word is at least this
-  Ps retry_ps = 0;               ///< kSpin, kPoll: requester's own cost of a round
-  std::uint32_t rounds = 0;      ///< answer: loads or attempts made
-  Scope scope = Scope::kNone;    ///< kFence
-  Ps least_ps = 0;               ///< kFence: what it takes if it meets no host read
-  bool host_stores = false;      ///< kFence: own writes to the host are pending
+  std::uint32_t sm = 0;         ///< requesting SM
+  int port = 0;                 ///< the L2's own: where the answer goes
+  std::uint64_t value = 0;      ///< operand; answer: the old value
+  std::uint64_t expected = 0;   ///< kSpin
+  std::uint64_t threshold = 0;  ///< kPoll: done once the word is at least this
+  Ps retry_ps = 0;              ///< kSpin, kPoll: requester's own cost of a round
+  std::uint32_t rounds = 0;     ///< answer: loads or attempts made
+  Scope scope = Scope::kNone;   ///< kFence
+  Ps least_ps = 0;              ///< kFence: what it takes if it meets no host read
+  bool host_stores = false;     ///< kFence: own writes to the host are pending
 
   /// Lives in its requester, beside the payload; the payload does not own it.
   void free() override {}

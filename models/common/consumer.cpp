@@ -28,8 +28,8 @@ void Consumer::start(const Program* program, const QueueLayout* layout, std::uin
 bool Consumer::pending(std::uint32_t queue, std::uint64_t& next) const {
   const ConsumerProgram& c = program_->consumer;
   const Word& word = program_->words[c.announcement];
-  const std::uint64_t value = load(
-      layout_->address(*program_, c.announcement, queue, head_[queue]), word.bytes);
+  const std::uint64_t value =
+      load(layout_->address(*program_, c.announcement, queue, head_[queue]), word.bytes);
   if (c.per_entry) {
     next = head_[queue] + 1;
     return value == next;
@@ -42,8 +42,8 @@ void Consumer::announced(std::uint64_t address, Ps at_ps) {
   const ConsumerProgram& c = program_->consumer;
   const Word& word = program_->words[c.announcement];
   const std::uint64_t offset = address - layout_->region_begin(word.region);
-  const auto queue = static_cast<std::uint32_t>(
-      offset / program_->regions[word.region].stride_bytes);
+  const auto queue =
+      static_cast<std::uint32_t>(offset / program_->regions[word.region].stride_bytes);
   const std::uint64_t value = load(address, word.bytes);
   if (c.per_entry) {
     // Only the announcement word of an entry counts, not the entry's other words.
@@ -101,6 +101,7 @@ void Consumer::on_wake(Wake& wake, Ps at_ps) {
       if (!pending(wake.queue, next)) return;
       const std::uint64_t address =
           layout_->address(*program_, program_->consumer.announcement, wake.queue, 0);
+      looks_ += static_cast<std::uint64_t>((at_ps - anchor_ps_) / period_ps_) + 1;
       serve(wake.queue, next, at_ps + poll_return_ps(address));
       return;
     }
@@ -111,8 +112,8 @@ Ps Consumer::look_under_way_ps(Ps at_ps, Ps ahead_ps, std::uint64_t address) con
   const Ps first_issue_ps = anchor_ps_ - ahead_ps;
   if (busy_ || at_ps < first_issue_ps) return -1;
   const Ps looks = (at_ps - first_issue_ps) / period_ps_;
-  const auto queue = static_cast<std::uint32_t>(
-      (anchor_queue_ + static_cast<std::uint64_t>(looks)) % queues_);
+  const auto queue =
+      static_cast<std::uint32_t>((anchor_queue_ + static_cast<std::uint64_t>(looks)) % queues_);
   if (address != 0 &&
       address != layout_->address(*program_, program_->consumer.announcement, queue, 0))
     return -1;
@@ -162,6 +163,7 @@ void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {
 }
 
 void Consumer::report(CounterSink& sink) const {
+  sink.add(name(), "polls", static_cast<double>(looks_), "count");
   sink.add(name(), "notices", static_cast<double>(notices_), "count");
   sink.add(name(), "entries", static_cast<double>(completed_), "count");
   sink.add(name(), "busy", static_cast<double>(busy_ps_) / 1000, "ns");

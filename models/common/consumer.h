@@ -26,8 +26,11 @@ class Consumer : public sc_core::sc_module {
   void start(const Program* program, const QueueLayout* layout, std::uint32_t queues,
              JourneyBook* book,
              std::function<std::uint64_t(std::uint32_t, std::uint64_t)> payload_bytes);
-  void report(CounterSink& sink) const;
-  void clear_counters() { completed_ = notices_ = 0; busy_ps_ = 0; }
+  virtual void report(CounterSink& sink) const;
+  void clear_counters() {
+    completed_ = notices_ = looks_ = 0;
+    busy_ps_ = 0;
+  }
   void set_observer(Observer* observer) { observer_ = observer; }
   std::uint64_t completed() const { return completed_; }
 
@@ -49,6 +52,7 @@ class Consumer : public sc_core::sc_module {
   /// while it handles entries, or if it is not at this word (0: any).
   Ps look_under_way_ps(Ps at_ps, Ps ahead_ps, std::uint64_t address) const;
   const Program& program() const { return *program_; }
+  std::uint64_t looks() const { return looks_; }
 
  private:
   struct Wake {
@@ -75,10 +79,11 @@ class Consumer : public sc_core::sc_module {
   DelayLine<Wake> wakes_;
   bool busy_ = false;
   std::uint64_t generation_ = 0;
-  Ps anchor_ps_ = 0;          ///< a moment at which it looks, or would look, at anchor_queue_
+  Ps anchor_ps_ = 0;  ///< a moment at which it looks, or would look, at anchor_queue_
   std::uint32_t anchor_queue_ = 0;
   Ps period_ps_ = 1;
   std::uint64_t completed_ = 0, notices_ = 0;
+  std::uint64_t looks_ = 0;  ///< polls of announcements
   Ps busy_ps_ = 0;
   Observer* observer_ = nullptr;
 };

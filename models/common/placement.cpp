@@ -1,5 +1,6 @@
 #include "models/common/placement.h"
 
+#include <algorithm>
 #include <random>
 
 namespace marrow {
@@ -21,6 +22,11 @@ void Placement::draw(std::uint64_t gpu_bytes, std::uint32_t sms, std::uint64_t s
   pair_distance_.assign(sms, {});
   sm_side_.resize(sms);
   for (std::uint32_t sm = 0; sm < sms; ++sm) sm_side_[sm] = cluster_side[sm / 2 % kClusters];
+}
+
+void Placement::put_all(bool far) {
+  std::fill(page_side_.begin(), page_side_.end(), std::uint8_t{far});
+  std::fill(sm_side_.begin(), sm_side_.end(), std::uint8_t{0});
 }
 
 }  // namespace marrow

@@ -40,12 +40,14 @@ class Placement {
     if (pair_distance_[sm].empty()) pair_distance_[sm].assign(distance_.size(), std::nanf(""));
     pair_distance_[sm][address / kLineBytes] = static_cast<float>(cycles);
   }
+  /// Every page near to every SM, or far from every SM.
+  void put_all(bool far);
   std::uint64_t gpu_bytes() const { return page_side_.size() * kPageBytes; }
   std::uint32_t sms() const { return static_cast<std::uint32_t>(sm_side_.size()); }
 
  private:
   std::vector<std::uint8_t> page_side_, sm_side_;
-  std::vector<float> distance_;     ///< by line
+  std::vector<float> distance_;                    ///< by line
   std::vector<std::vector<float>> pair_distance_;  ///< by SM and line; empty, NaN: not known
 };
 

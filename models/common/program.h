@@ -28,10 +28,10 @@ struct Word {
   std::string name;
   std::uint32_t region = 0;
   std::uint64_t offset_bytes = 0;  ///< from the queue's part of the region
-  std::uint32_t bytes = 8;         ///< access size; for a ring, the size of an entry's accessed part
-  std::uint32_t entry_bytes = 0;   ///< ring: distance of its entries; 0: not a ring
-  std::uint32_t entries = 0;       ///< ring: number of entries
-  bool consumer_reads = false;     ///< derived: touched by the consumer, so never private to a lane
+  std::uint32_t bytes = 8;        ///< access size; for a ring, the size of an entry's accessed part
+  std::uint32_t entry_bytes = 0;  ///< ring: distance of its entries; 0: not a ring
+  std::uint32_t entries = 0;      ///< ring: number of entries
+  bool consumer_reads = false;    ///< derived: touched by the consumer, so never private to a lane
 };
 
 enum class StepOp : std::uint8_t {
@@ -40,10 +40,10 @@ enum class StepOp : std::uint8_t {
   kLoad,
   kStore,
   kAtomic,
-  kUse,    ///< wait for the result of an earlier load or atomic
-  kFence,  ///< by scope
-  kSpin,   ///< compare-and-swap until it succeeds
-  kPoll,   ///< load until the condition holds
+  kUse,         ///< wait for the result of an earlier load or atomic
+  kFence,       ///< by scope
+  kSpin,        ///< compare-and-swap until it succeeds
+  kPoll,        ///< load until the condition holds
   kSkipUnless,  ///< jump to `target` unless the condition holds
   kEnd
 };
@@ -56,13 +56,13 @@ enum class Value : std::uint8_t { kZero, kOne, kIndex, kNext };
 
 enum class Condition : std::uint8_t {
   kAlways,
-  kRingWrapped,          ///< index >= depth: the slot must have been freed first
-  kBatchBoundary,        ///< every so many of the lane's puts, and its last
-  kNewestOrMultiple,     ///< nobody reserved behind this put, or its next index is a multiple of n
-  kAdvanced,             ///< the producer index was below this put's next index
-  kWaits,     ///< the trace says that the lane waits for this put
+  kRingWrapped,       ///< index >= depth: the slot must have been freed first
+  kBatchBoundary,     ///< every so many of the lane's puts, and its last
+  kNewestOrMultiple,  ///< nobody reserved behind this put, or its next index is a multiple of n
+  kAdvanced,          ///< the producer index was below this put's next index
+  kWaits,             ///< the trace says that the lane waits for this put
   kWaitsNot,
-  kRangNot,   ///< this put did not ring
+  kRangNot,  ///< this put did not ring
 };
 
 enum class Until : std::uint8_t {
@@ -76,27 +76,28 @@ constexpr std::uint8_t kNoRegister = 0xff;
 
 struct Step {
   StepOp op = StepOp::kEnd;
-  Stage stage = Stage::kLookup;          ///< kStage
-  double cycles = 0;                     ///< kCompute; kSpin, kPoll: own cost of a round
-  std::uint32_t word = 0;                ///< index into Program::words
-  std::uint32_t bytes = 0;               ///< kLoad, kStore: bytes of one access
-  std::uint32_t count = 1;               ///< kStore: number of consecutive stores
+  Stage stage = Stage::kLookup;  ///< kStage
+  double cycles = 0;             ///< kCompute; kSpin, kPoll: own cost of a round
+  std::uint32_t word = 0;        ///< index into Program::words
+  std::uint32_t bytes = 0;       ///< kLoad, kStore: bytes of one access
+  std::uint32_t count = 1;       ///< kStore: number of consecutive stores
   AtomicOp atomic = AtomicOp::kAdd;
-  Value value = Value::kZero;            ///< stored, added, maximum or swapped in
-  Value expected = Value::kZero;         ///< kSpin
-  std::uint8_t reg = kNoRegister;        ///< result's register
-  bool wait = true;                      ///< kLoad, kAtomic: the next step needs the result
-  bool is_index = false;                 ///< kAtomic: its old value is the put's index
+  Value value = Value::kZero;      ///< stored, added, maximum or swapped in
+  Value expected = Value::kZero;   ///< kSpin
+  std::uint8_t reg = kNoRegister;  ///< result's register
+  bool wait = true;                ///< kLoad, kAtomic: the next step needs the result
+  bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
   Condition condition = Condition::kAlways;
-  std::uint32_t modulus = 0;             ///< kNewestOrMultiple
+  std::uint32_t modulus = 0;  ///< kNewestOrMultiple
   Until until = Until::kCompleted;
-  std::uint32_t target = 0;              ///< kSkipUnless: index of the step to go on with
-  std::string id;                        ///< name by which --set reaches it; may be empty
+  std::uint32_t target = 0;  ///< kSkipUnless: index of the step to go on with
+  std::string id;            ///< name by which --set reaches it; may be empty
 };
 
-/// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the announcement
-/// of each queue in turn, reads the announced entries and writes a completion for each.
+/// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
+/// announcement of each queue in turn, reads the announced entries and writes a completion for
+/// each.
 struct ConsumerProgram {
   enum class Where : std::uint8_t { kSm, kCpu };
   Where where = Where::kSm;
@@ -105,7 +106,7 @@ struct ConsumerProgram {
   std::uint32_t entry = 0;         ///< ring word that holds the entries
   std::uint32_t completion = 0;    ///< word that receives the count of completed entries
   std::uint32_t entry_loads = 1;
-  double poll_cycles = 0;          ///< own cost of a poll beyond the load
+  double poll_cycles = 0;  ///< own cost of a poll beyond the load
   /// Entries are handled in groups of at most `read.size()`; read[k] and done[k] are the cycles
   /// from the previous entry's end (or the notice) until entry k of a group has been read, and from
   /// there until its completion store is issued. The last row that fits the group's length is used.
@@ -113,8 +114,8 @@ struct ConsumerProgram {
     std::vector<double> read_cycles;
     std::vector<double> done_cycles;
   };
-  std::vector<Group> groups;  ///< by group length; the longest first
-  double after_cycles = 0;    ///< from the last completion of a notice until the next poll
+  std::vector<Group> groups;        ///< by group length; the longest first
+  double after_cycles = 0;          ///< from the last completion of a notice until the next poll
   double copy_overhead_cycles = 0;  ///< payload copy: fixed part, when bytes > 0
   bool copies_payload = false;
 };
@@ -123,7 +124,7 @@ struct Program {
   std::string protocol;
   std::vector<Region> regions;
   std::vector<Word> words;
-  std::vector<Step> put;       ///< a lane executes this for every put; ends with kEnd
+  std::vector<Step> put;  ///< a lane executes this for every put; ends with kEnd
   ConsumerProgram consumer;
   std::uint32_t depth = 1024;  ///< entries of a queue
   std::uint32_t batch = 1;     ///< kBatchBoundary

@@ -1,10 +1,11 @@
 // The GPU's memory behind the L2: its bytes, and what a line costs that is not in the L2 yet.
 #pragma once
 
+#include <tlm_utils/simple_target_socket.h>
+
 #include <cstdint>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/simple_target_socket.h>
 #include <vector>
 
 #include "models/common/memory.h"
@@ -13,8 +14,8 @@
 
 namespace marrow::gpu {
 
-/// b_transport annotates the time from the L2 to the data and back. Channels are interleaved by line
-/// and hand out one line after the other.
+/// b_transport annotates the time from the L2 to the data and back. Channels are interleaved by
+/// line and hand out one line after the other.
 class Hbm : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Hbm> from_l2{"from_l2"};

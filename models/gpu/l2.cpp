@@ -8,9 +8,7 @@ namespace {
 
 Access& access_of(tlm::tlm_generic_payload& payload) { return *payload.get_extension<Access>(); }
 
-Ps issue_time(const sc_core::sc_time& delay) {
-  return now_ps() + static_cast<Ps>(delay.value());
-}
+Ps issue_time(const sc_core::sc_time& delay) { return now_ps() + static_cast<Ps>(delay.value()); }
 
 sc_core::sc_time as_time(Ps ps) {
   return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
@@ -170,13 +168,13 @@ void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& d
   payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 
-tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& payload,
-                                       tlm::tlm_phase&, sc_core::sc_time& delay) {
+tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                       sc_core::sc_time& delay) {
   Access& access = access_of(payload);
   const Ps issue_ps = issue_time(delay);
   if (access.kind == AccessKind::kFence) {
-    const Ps arrival = std::min(static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_),
-                                access.least_ps);
+    const Ps arrival =
+        std::min(static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_), access.least_ps);
     arrivals_.push(issue_ps + arrival, {&payload, port, 0, 0, 0, issue_ps});
     return tlm::TLM_ACCEPTED;
   }
@@ -198,9 +196,9 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
     return access.kind == AccessKind::kStore ? tlm::TLM_COMPLETED : tlm::TLM_ACCEPTED;
   }
   const bool loads = access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
-  const Ps round_trip = loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, address)) *
-                                                cycle_ps_)
-                              : home_round_trip_ps(access.sm, address);
+  const Ps round_trip =
+      loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, address)) * cycle_ps_)
+            : home_round_trip_ps(access.sm, address);
   if (placement_->is_far(access.sm, address)) ++counters_.far;
   const Ps arrival_ps = std::max(issue_ps + round_trip / 2, now_ps());
   if (access.kind == AccessKind::kStore) {
@@ -243,9 +241,10 @@ void L2::take_effect(Request& request, Ps at_ps) {
       // Where writes to the host are pending, its own or another SM's, a system fence is queued
       // behind the host reads that are under way, for one round trip of its own at most.
       const Ps back_ps = access.host_stores || other_writes_pending(access.sm, at_ps)
-                             ? host_read_back_ps(at_ps) : 0;
-      const Ps after_ps = static_cast<Ps>(
-          (spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles) * cycle_ps_);
+                             ? host_read_back_ps(at_ps)
+                             : 0;
+      const Ps after_ps =
+          static_cast<Ps>((spec_.load_cycles / 2 + spec_.fence_sys_after_read_cycles) * cycle_ps_);
       if (back_ps > at_ps)
         end_ps = std::max(end_ps, std::min(back_ps + after_ps, at_ps + host_round_trip_ps_));
     } else if (access.host_stores && host_poller_) {
@@ -306,16 +305,17 @@ void L2::take_effect(Request& request, Ps at_ps) {
 void L2::park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
               Ps at_ps) {
   Access& access = access_of(*request.payload);
-  const Ps round_trip = access.kind == AccessKind::kSpin
-                            ? home_round_trip_ps(access.sm, request.address)
-                            : static_cast<Ps>((spec_.load_cycles +
-                                               distance_cycles(access.sm, request.address)) * cycle_ps_);
+  const Ps round_trip =
+      access.kind == AccessKind::kSpin
+          ? home_round_trip_ps(access.sm, request.address)
+          : static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, request.address)) *
+                            cycle_ps_);
   waiters.emplace(key, Parked{request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)});
 }
 
 Ps L2::next_sample(const Parked& parked, Ps at_ps) {
-  const Ps rounds = std::max<Ps>((at_ps - parked.sample_ps + parked.period_ps - 1) /
-                                     parked.period_ps, 1);
+  const Ps rounds =
+      std::max<Ps>((at_ps - parked.sample_ps + parked.period_ps - 1) / parked.period_ps, 1);
   return parked.sample_ps + rounds * parked.period_ps;
 }
 
@@ -330,8 +330,8 @@ void L2::resume(Parked& parked, Ps at_ps) {
 
 void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
   if (word.exact.empty() && word.threshold.empty()) return;
-  const std::uint32_t bytes = (word.exact.empty() ? word.threshold : word.exact)
-                                  .begin()->second.request.bytes;
+  const std::uint32_t bytes =
+      (word.exact.empty() ? word.threshold : word.exact).begin()->second.request.bytes;
   const std::uint64_t value = memory_.load(address, bytes);
   // Of those that spin for this value only the one that looks first can succeed.
   const auto [first, last] = word.exact.equal_range(value);

@@ -1,14 +1,15 @@
 // The GPU's L2: two partitions, slices that serialise atomics on a word, and the way to the host.
 #pragma once
 
+#include <tlm_utils/multi_passthrough_target_socket.h>
+#include <tlm_utils/simple_initiator_socket.h>
+
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/multi_passthrough_target_socket.h>
-#include <tlm_utils/simple_initiator_socket.h>
 #include <unordered_map>
 #include <vector>
 
@@ -24,9 +25,10 @@ namespace marrow::gpu {
 
 /// A load of a line that it does not hold goes to the HBM first; stores and atomics allocate.
 ///
-/// Two ways in. b_transport: for words that one agent alone touches; done at once, the round trip is
-/// annotated. nb_transport_fw: for everything that others can see; the access takes effect at its
-/// arrival, in order of arrival, and is answered on the backward path with the way back annotated.
+/// Two ways in. b_transport: for words that one agent alone touches; done at once, the round trip
+/// is annotated. nb_transport_fw: for everything that others can see; the access takes effect at
+/// its arrival, in order of arrival, and is answered on the backward path with the way back
+/// annotated.
 class L2 : public sc_core::sc_module {
  public:
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
@@ -122,7 +124,7 @@ class L2 : public sc_core::sc_module {
     Ps start_ps, back_ps;
     std::uint32_t sm;
   };
-  std::deque<HostRead> host_reads_;  ///< in flight, by start
+  std::deque<HostRead> host_reads_;       ///< in flight, by start
   std::vector<Ps> host_acknowledged_ps_;  ///< by SM: its last write to the host is acknowledged
   const Ps host_round_trip_ps_;
   std::function<Ps(Ps, std::uint64_t)> host_poller_;

@@ -32,11 +32,11 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
   const auto callback = [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
     announced(address, at_ps);
   };
-  if (is_host(begin)) {
+  polls_host_ = is_host(begin);
+  if (polls_host_) {
     host_->watch(begin, end, callback);
-    l2_->set_host_poller([this](Ps at_ps, std::uint64_t address) {
-      return read_back_ps(at_ps, address);
-    });
+    l2_->set_host_poller(
+        [this](Ps at_ps, std::uint64_t address) { return read_back_ps(at_ps, address); });
   } else {
     l2_->watch(begin, end, callback);
   }
@@ -45,7 +45,9 @@ void PollingWarp::watch(std::uint64_t begin, std::uint64_t end) {
 Ps PollingWarp::poll_period_ps(std::uint64_t address) const {
   const Ps own = cycles_ps(program().consumer.poll_cycles);
   const Ps load = static_cast<Ps>(gpu_.load_cycles * 1000.0 / gpu_.l2_clock_ghz);
-  return is_host(address) ? load + ps_from_ns(pcie_.round_trip_ns + host_spec_.device_written_ns) + own : load + own;
+  return is_host(address)
+             ? load + ps_from_ns(pcie_.round_trip_ns + host_spec_.device_written_ns) + own
+             : load + own;
 }
 
 Ps PollingWarp::read_back_ps(Ps at_ps, std::uint64_t address) const {
@@ -62,8 +64,21 @@ Ps PollingWarp::poll_return_ps(std::uint64_t address) const {
   const Ps half = static_cast<Ps>(gpu_.load_cycles / 2 * 1000.0 / gpu_.l2_clock_ghz);
   return is_host(address)
              ? half + ps_from_ns(pcie_.round_trip_ns * (1 - pcie_.request_share_ratio) +
-                                host_spec_.device_written_ns)
+                                 host_spec_.device_written_ns)
              : half;
+}
+
+void PollingWarp::report(CounterSink& sink) const {
+  Consumer::report(sink);
+  if (!polls_host_) return;
+  const auto reads = static_cast<double>(looks());
+  sink.add("pcie.up", "TLPs", reads, "count");
+  sink.add("pcie.up", "bytes", reads * pcie_.tlp_overhead_bytes, "bytes");
+  sink.add("pcie.up", "MemRd (non-posted)", reads, "count");
+  sink.add("pcie.down", "TLPs", reads, "count");
+  sink.add("pcie.down", "bytes", reads * (pcie_.tlp_overhead_bytes + 8), "bytes");
+  sink.add("pcie.down", "payload", reads * 8, "bytes");
+  sink.add("pcie.down", "CplD (completions)", reads, "count");
 }
 
 }  // namespace marrow::gpu

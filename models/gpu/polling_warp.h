@@ -18,6 +18,8 @@ class PollingWarp : public Consumer {
   PollingWarp(sc_core::sc_module_name name, const GpuSpec& gpu, const PcieSpec& pcie,
               const HostSpec& host_spec, L2* l2, host::HostMemory* host);
   void place(std::uint32_t sm) { sm_ = sm; }
+  /// Its polls across PCIe cost no events, so they are added to the link's counters here.
+  void report(CounterSink& sink) const override;
 
  private:
   std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const override;
@@ -26,7 +28,8 @@ class PollingWarp : public Consumer {
   void watch(std::uint64_t begin, std::uint64_t end) override;
   Ps poll_period_ps(std::uint64_t address) const override;
   Ps poll_return_ps(std::uint64_t address) const override;
-  /// When the read of this host word (0: any) that is under way at at_ps is back at the L2; 0: none.
+  /// When the read of this host word (0: any) that is under way at at_ps is back at the L2; 0:
+  /// none.
   Ps read_back_ps(Ps at_ps, std::uint64_t address) const;
   Ps cycles_ps(double cycles) const override {
     return static_cast<Ps>(cycles * 1000.0 / gpu_.sm_clock_ghz);
@@ -38,6 +41,7 @@ class PollingWarp : public Consumer {
   L2* l2_;
   host::HostMemory* host_;
   std::uint32_t sm_ = 0;
+  bool polls_host_ = false;
   tlm::tlm_generic_payload payload_;
   Access access_;
   std::uint64_t bytes_ = 0;

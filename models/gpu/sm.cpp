@@ -112,10 +112,14 @@ void Sm::run(Lane& lane) {
 
 std::uint64_t Sm::operand(const Lane& lane, Value value) const {
   switch (value) {
-    case Value::kZero: return 0;
-    case Value::kOne: return 1;
-    case Value::kIndex: return lane.index;
-    case Value::kNext: return lane.index + 1;
+    case Value::kZero:
+      return 0;
+    case Value::kOne:
+      return 1;
+    case Value::kIndex:
+      return lane.index;
+    case Value::kNext:
+      return lane.index + 1;
   }
   return 0;
 }
@@ -123,15 +127,22 @@ std::uint64_t Sm::operand(const Lane& lane, Value value) const {
 bool Sm::holds(const Lane& lane, const Step& step) const {
   const Program& program = *lane.context->program;
   switch (step.condition) {
-    case Condition::kAlways: return true;
-    case Condition::kRingWrapped: return lane.index >= program.depth;
-    case Condition::kBatchBoundary: return lane.puts % program.batch == 0 || lane.put.flush;
+    case Condition::kAlways:
+      return true;
+    case Condition::kRingWrapped:
+      return lane.index >= program.depth;
+    case Condition::kBatchBoundary:
+      return lane.puts % program.batch == 0 || lane.put.flush;
     case Condition::kNewestOrMultiple:
       return lane.value[step.reg] == lane.index + 1 || (lane.index + 1) % step.modulus == 0;
-    case Condition::kAdvanced: return lane.value[step.reg] < lane.index + 1;
-    case Condition::kWaits: return lane.put.wait;
-    case Condition::kWaitsNot: return !lane.put.wait;
-    case Condition::kRangNot: return !lane.rang;
+    case Condition::kAdvanced:
+      return lane.value[step.reg] < lane.index + 1;
+    case Condition::kWaits:
+      return lane.put.wait;
+    case Condition::kWaitsNot:
+      return !lane.put.wait;
+    case Condition::kRangNot:
+      return !lane.rang;
   }
   return true;
 }
@@ -189,8 +200,8 @@ void Sm::store_step(Lane& lane, const Step& step) {
   const std::uint64_t value = operand(lane, step.value);
   const std::uint32_t total = std::min<std::uint32_t>(step.bytes * step.count, 64);
   for (std::uint32_t i = 0; i < total; i += 8)
-    std::copy_n(reinterpret_cast<const std::uint8_t*>(&value), std::min<std::uint32_t>(8, total - i),
-                lane.bytes.data() + i);
+    std::copy_n(reinterpret_cast<const std::uint8_t*>(&value),
+                std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
   Access& access = lane.access;
   access.kind = AccessKind::kStore;
   access.sm = id_;
@@ -268,8 +279,12 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   access.atomic = step.atomic;
   access.value = operand(lane, step.value);
   switch (step.op) {
-    case StepOp::kLoad: access.kind = AccessKind::kLoad; break;
-    case StepOp::kAtomic: access.kind = AccessKind::kAtomic; break;
+    case StepOp::kLoad:
+      access.kind = AccessKind::kLoad;
+      break;
+    case StepOp::kAtomic:
+      access.kind = AccessKind::kAtomic;
+      break;
     case StepOp::kSpin:
       access.kind = AccessKind::kSpin;
       access.expected = operand(lane, step.expected);

@@ -2,13 +2,14 @@
 // in order, a scoreboard for loads and atomics, and what a fence has to wait for.
 #pragma once
 
+#include <tlm_utils/simple_initiator_socket.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/simple_initiator_socket.h>
 #include <vector>
 
 #include "models/common/access.h"
@@ -25,8 +26,8 @@ namespace marrow::gpu {
 /// One put that a lane is to do.
 struct Put {
   std::uint64_t bytes = 0;
-  bool flush = false;  ///< ring whatever the batch
-  bool wait = false;   ///< wait for its completion
+  bool flush = false;                ///< ring whatever the batch
+  bool wait = false;                 ///< wait for its completion
   std::uint64_t compute_cycles = 0;  ///< other work afterwards
 };
 
@@ -64,7 +65,7 @@ class Sm : public sc_core::sc_module {
     std::uint32_t warp = 0, queue = 0;
     bool alone = false;  ///< no other lane uses the queue
     std::size_t pc = 0;
-    Ps at_ps = 0;        ///< the lane's own time
+    Ps at_ps = 0;  ///< the lane's own time
     Ps stage_from_ps = 0;
     Stage stage = Stage::kLookup;
     Put put;

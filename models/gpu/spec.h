@@ -11,32 +11,32 @@ struct GpuSpec {
   double l2_clock_ghz = 0;
   double sm_count = 0;
   // SM
-  double store_cycles = 0;         ///< between stores of at most 8 bytes of one lane
-  double store16_cycles = 0;       ///< between 16-byte stores of one lane
-  double stamp_cycles = 0;         ///< a capture's own clock read
+  double store_cycles = 0;    ///< between stores of at most 8 bytes of one lane
+  double store16_cycles = 0;  ///< between 16-byte stores of one lane
+  double stamp_cycles = 0;    ///< a capture's own clock read
   // L2
-  double load_cycles = 0;          ///< round trip of a load that hits the SM's partition
+  double load_cycles = 0;            ///< round trip of a load that hits the SM's partition
   double load_far_extra_cycles = 0;  ///< more, once, after the line was written in the far one
-  double near_cycles = 0;          ///< round trip to a line's home: atomics, store visibility
+  double near_cycles = 0;            ///< round trip to a line's home: atomics, store visibility
   double far_cycles = 0;
   double distance_spread_cycles = 0;  ///< half width of a line's distance, where it is drawn
   double atomic_interval_cycles = 0;  ///< between atomics on one word
-  double jitter_cycles = 0;        ///< half width of a round trip's variation
-  double l2_bytes = 0;             ///< capacity
+  double jitter_cycles = 0;           ///< half width of a round trip's variation
+  double l2_bytes = 0;                ///< capacity
   // HBM
-  double hbm_cycles = 0;           ///< more than an L2 hit, of the L2 clock
-  double hbm_gbps = 0;             ///< all channels
+  double hbm_cycles = 0;  ///< more than an L2 hit, of the L2 clock
+  double hbm_gbps = 0;    ///< all channels
   double hbm_channels = 0;
   // fences
   double fence_cta_cycles = 0;
   double fence_gpu_cycles = 0;       ///< nothing stored since the last one
   double fence_gpu_near_cycles = 0;  ///< lines stored to since the last one are near
   double fence_gpu_far_cycles = 0;
-  double fence_gpu_host_cycles = 0;  ///< host memory stored to since the last one
+  double fence_gpu_host_cycles = 0;               ///< host memory stored to since the last one
   double fence_gpu_beside_host_reads_cycles = 0;  ///< at least, while another SM reads the host
   double fence_sys_cycles = 0;
-  double fence_sys_host_extra_cycles = 0;   ///< more at most, by line, after host stores
-  double fence_sys_after_read_cycles = 0;   ///< end of a host read it had to wait for until its own
+  double fence_sys_host_extra_cycles = 0;  ///< more at most, by line, after host stores
+  double fence_sys_after_read_cycles = 0;  ///< end of a host read it had to wait for until its own
   double fence_arrival_cycles = 0;         ///< until a fence arrives at the host interface
 };
 

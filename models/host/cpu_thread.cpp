@@ -5,10 +5,7 @@
 namespace marrow::host {
 
 CpuThread::CpuThread(sc_core::sc_module_name name, const HostSpec& spec, HostMemory* memory)
-    : Consumer(name),
-      spec_(spec),
-      memory_(memory),
-      stores_("stores", [this](Store& store, Ps) {
+    : Consumer(name), spec_(spec), memory_(memory), stores_("stores", [this](Store& store, Ps) {
         memory_->core_store(store.address, store.value, store.bytes);
       }) {}
 
@@ -19,10 +16,9 @@ Ps CpuThread::store_completion(std::uint64_t address, std::uint64_t value, std::
 }
 
 void CpuThread::watch(std::uint64_t begin, std::uint64_t end) {
-  memory_->watch(begin, end,
-                 [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
-                   announced(address, at_ps);
-                 });
+  memory_->watch(begin, end, [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
+    announced(address, at_ps);
+  });
 }
 
 Ps CpuThread::copy_ps(std::uint64_t bytes) const {

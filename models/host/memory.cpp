@@ -77,7 +77,8 @@ void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
   }
   access.value = old;
   tlm::tlm_phase phase = tlm::BEGIN_RESP;
-  sc_core::sc_time delay = sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
+  sc_core::sc_time delay =
+      sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
   from_root->nb_transport_bw(*arrival.payload, phase, delay);
 }
 

@@ -1,10 +1,11 @@
 // Host memory behind the root complex, coherent with the cores' caches.
 #pragma once
 
+#include <tlm_utils/simple_target_socket.h>
+
 #include <functional>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/simple_target_socket.h>
 #include <vector>
 
 #include "models/common/access.h"

@@ -4,16 +4,16 @@
 namespace marrow {
 
 struct HostSpec {
-  double poll_ns = 0;            ///< a look at one cached word
-  double notice_ns = 0;          ///< device write at the memory until a polling core has the word
-  double notice_spread_ns = 0;   ///< half width of its variation
-  double snoop_ns = 0;           ///< more for a device read of a line that a core wrote last
-  double device_written_ns = 0;  ///< the same, of a line that a device wrote last
+  double poll_ns = 0;              ///< a look at one cached word
+  double notice_ns = 0;            ///< device write at the memory until a polling core has the word
+  double notice_spread_ns = 0;     ///< half width of its variation
+  double snoop_ns = 0;             ///< more for a device read of a line that a core wrote last
+  double device_written_ns = 0;    ///< the same, of a line that a device wrote last
   double read_after_store_ns = 0;  ///< more for a device read behind its own posted writes
   double copy_overhead_ns = 0;     ///< memcpy between host buffers: fixed part
   double copy_l1_gb_per_s = 0;     ///< while both buffers fit copy_l1_bytes
   double copy_l1_bytes = 0;
-  double copy_gb_per_s = 0;        ///< beyond
+  double copy_gb_per_s = 0;  ///< beyond
 };
 
 }  // namespace marrow

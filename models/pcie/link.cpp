@@ -16,9 +16,9 @@ double raw_bytes_per_second(int generation, int lanes) {
 double train_ns(const PcieSpec& spec, std::uint64_t payload_bytes) {
   const double tlps = std::max(1.0, std::ceil(static_cast<double>(payload_bytes) / spec.mps_bytes));
   const double bytes = static_cast<double>(payload_bytes) + tlps * spec.tlp_overhead_bytes;
-  const double rate = raw_bytes_per_second(static_cast<int>(spec.generation),
-                                           static_cast<int>(spec.lanes)) *
-                      (1 - spec.dllp_ratio);
+  const double rate =
+      raw_bytes_per_second(static_cast<int>(spec.generation), static_cast<int>(spec.lanes)) *
+      (1 - spec.dllp_ratio);
   return bytes / rate * 1e9;
 }
 
@@ -69,8 +69,8 @@ tlm::tlm_sync_enum Link::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm:
   const Access& access = *payload.get_extension<Access>();
   const Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
   const bool posted = access.kind == AccessKind::kStore;
-  const Ps sent_ps = posted ? send_up(at_ps, payload.get_data_length(), "MemWr")
-                            : send_up(at_ps, 0, "MemRd");
+  const Ps sent_ps =
+      posted ? send_up(at_ps, payload.get_data_length(), "MemWr") : send_up(at_ps, 0, "MemRd");
   ++(posted ? posted_ : non_posted_);
   const Ps request_ps = ps_from_ns(spec_.round_trip_ns * spec_.request_share_ratio +
                                    (posted ? 0 : random_.around(spec_.jitter_ns)));

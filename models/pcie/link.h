@@ -1,11 +1,12 @@
 // One PCIe link: serialisation each way, TLP by TLP in bytes, shared by everybody behind it.
 #pragma once
 
+#include <tlm_utils/simple_initiator_socket.h>
+#include <tlm_utils/simple_target_socket.h>
+
 #include <cstdint>
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/simple_initiator_socket.h>
-#include <tlm_utils/simple_target_socket.h>
 
 #include "models/common/access.h"
 #include "models/common/observer.h"
@@ -47,7 +48,9 @@ class Link : public sc_core::sc_module {
                                      sc_core::sc_time& delay);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
-  unsigned transport_dbg(tlm::tlm_generic_payload& payload) { return to_root->transport_dbg(payload); }
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload) {
+    return to_root->transport_dbg(payload);
+  }
   Ps send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const char* block,
           const char* what);
 

@@ -32,7 +32,8 @@ tlm::tlm_sync_enum RootComplex::nb_transport_fw(tlm::tlm_generic_payload& payloa
     if (access.sm < posted_by_sm_ps_.size() && posted_by_sm_ps_[access.sm] >= 0)
       at_ps = std::max(at_ps, posted_by_sm_ps_[access.sm] + ps_from_ns(host_.read_after_store_ns));
   }
-  delay = sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
+  delay =
+      sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
   return to_memory->nb_transport_fw(payload, phase, delay);
 }
 

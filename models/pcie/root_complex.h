@@ -1,10 +1,11 @@
 // The root complex: orders what comes up the link and hands it to host memory.
 #pragma once
 
-#include <systemc>
-#include <tlm>
 #include <tlm_utils/simple_initiator_socket.h>
 #include <tlm_utils/simple_target_socket.h>
+
+#include <systemc>
+#include <tlm>
 #include <vector>
 
 #include "models/common/access.h"

@@ -5,8 +5,10 @@
 namespace marrow::cli {
 
 const char* const kSetHelp =
-    "Change a parameter: key=value, key+=x, key-=x or key*=x (`marrow config show` lists the keys);\n"
-    "protocol.NAME=value changes a recipe's choice or cost, protocol.STEP.FIELD=value a step, e.g.\n"
+    "Change a parameter: key=value, key+=x, key-=x or key*=x (`marrow config show` lists the "
+    "keys);\n"
+    "protocol.NAME=value changes a recipe's choice or cost, protocol.STEP.FIELD=value a step, "
+    "e.g.\n"
     "--set protocol.wqe.bytes=16 --set protocol.wqe.count=3";
 
 std::string config_dir_of(const std::string& system_file) {

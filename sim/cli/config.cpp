@@ -8,7 +8,8 @@
 namespace marrow::cli {
 
 void add_config(CLI::App& app, Action& action) {
-  CLI::App* config = app.add_subcommand("config", "Parameters with their units, ranges and sources");
+  CLI::App* config =
+      app.add_subcommand("config", "Parameters with their units, ranges and sources");
   config->require_subcommand(1);
   struct Arguments {
     std::string system;

@@ -2,10 +2,27 @@
 // usage or input, 3 internal error.
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <systemc>
 
 #include "models/common/error.h"
 #include "sim/cli/common.h"
+
+namespace {
+
+/// Usage lines that name the whole command: "marrow run [OPTIONS]".
+class Help : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string whole;
+    for (const CLI::App* a = app; a != nullptr; a = a->get_parent())
+      whole = (a->get_parent() ? a->get_name() : std::string("marrow")) +
+              (whole.empty() ? "" : " " + whole);
+    return "\n" + CLI::Formatter::make_usage(app, name.empty() ? name : whole);
+  }
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   // SystemC's own banner and notices have no place in marrow's output.
@@ -24,7 +41,9 @@ int main(int argc, char** argv) {
       "                  --capture traces/h200-c-device-consumer.trace"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("marrow ") + MARROW_VERSION);
-  app.get_formatter()->column_width(34);
+  const auto help = std::make_shared<Help>();
+  help->column_width(34);
+  app.formatter(help);
   marrow::cli::Action action;
   marrow::cli::add_run(app, action);
   marrow::cli::add_validate(app, action);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,6 +28,8 @@ struct Arguments {
   std::string system, protocol, trace, json, csv, messages_csv, perfetto;
   std::vector<std::string> sets, only;
   std::uint64_t seed = 1;
+  std::string placement;
+  std::uint32_t draws = 5;
 };
 
 /// A captured operation as a journey, for the timeline beside the predicted one.
@@ -54,18 +58,81 @@ Journey measured_journey(std::uint32_t index, const trace::Run& run, const trace
   return journey;
 }
 
-nlohmann::ordered_json provenance(const config::ParameterSet& parameters) {
+std::map<config::Evidence, std::size_t> by_evidence(const std::vector<config::RecipeCost>& costs) {
+  std::map<config::Evidence, std::size_t> counts;
+  for (const config::RecipeCost& cost : costs) ++counts[cost.evidence];
+  return counts;
+}
+
+/// Blocks that a run did not use tell nothing.
+results::Counters without_idle_blocks(const results::Counters& all) {
+  std::set<std::string> busy;
+  for (const results::Counter& counter : all.all())
+    if (counter.value != 0) busy.insert(counter.block);
+  results::Counters kept;
+  for (const results::Counter& counter : all.all())
+    if (busy.count(counter.block))
+      kept.add(counter.block, counter.name, counter.value, counter.unit);
+  return kept;
+}
+
+/// Where nothing tells how the words lie in the L2, one draw is one of many: what others would
+/// give.
+void report_spread(const Arguments& arguments, trace::Reader& reader, sim::Machine& machine,
+                   sim::ReplayOptions options, const results::StageTable& table) {
+  constexpr std::uint64_t kMostMessages = 200'000;  // of one draw; more takes too long to repeat
+  if (arguments.draws < 2) return;
+  if (table.total().messages() > kMostMessages) {
+    std::cout << "\nThe L2 placement is one draw (--seed); the trace is too long to show others.\n";
+    return;
+  }
+  std::map<std::uint32_t, std::vector<double>> medians;
+  const auto keep = [&](const results::StageTable& result) {
+    for (const auto& [index, run] : result.runs())
+      for (const results::StageRow& row : run.times.rows())
+        if (row.stage == "put")
+          medians[index].push_back(static_cast<double>(row.times->quantile(0.5)) / 1000);
+  };
+  keep(table);
+  for (std::uint32_t draw = 1; draw < arguments.draws; ++draw) {
+    results::StageTable result;
+    options.seed = arguments.seed + draw;
+    options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe&) {
+      result.begin_run(index, r.name);
+    };
+    options.on_measured = nullptr;
+    reader.rewind();
+    sim::replay(reader, machine, options, &result);
+    keep(result);
+  }
+  std::cout << "\nThe trace does not tell how its words lie in the L2. Median put over "
+            << arguments.draws << " draws (--draws, --placement):\n";
+  for (auto& [index, values] : medians) {
+    std::sort(values.begin(), values.end());
+    std::cout << "  " << table.runs().at(index).name << ": "
+              << static_cast<std::int64_t>(values.front()) << " to "
+              << static_cast<std::int64_t>(values.back()) << " ns\n";
+  }
+}
+
+nlohmann::ordered_json provenance(
+    const config::ParameterSet& parameters,
+    const std::map<std::string, std::vector<config::RecipeCost>>& recipe_costs) {
   const auto counts = config::evidence_counts(parameters);
   nlohmann::ordered_json classes = nlohmann::ordered_json::object();
   for (std::size_t i = 0; i < counts.size(); ++i)
     classes[std::string(config::name(static_cast<config::Evidence>(i)))] = counts[i];
-  return {{"parameters", classes}};
+  nlohmann::ordered_json costs = nlohmann::ordered_json::object();
+  for (const auto& [name, list] : recipe_costs)
+    for (const auto& [evidence, count] : by_evidence(list))
+      costs[name][std::string(config::name(evidence))] = count;
+  return {{"parameters", classes}, {"recipe_costs", costs}};
 }
 
 int run(const Arguments& arguments) {
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  const auto spec = config::bind(parameters);
+  const auto base_spec = config::bind(config::load_system(arguments.system));
   trace::Reader reader(arguments.trace);
 
   results::StageTable table;
@@ -85,7 +152,11 @@ int run(const Arguments& arguments) {
     recorders.add(perfetto.emplace(perfetto_file->stream()));
   }
 
-  sim::Machine machine(spec);
+  // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
+  std::optional<sim::Machine> changed;
+  if (!sets.system.empty()) changed.emplace(config::bind(parameters));
+  sim::Machine base(base_spec);
+  sim::Machine& machine = changed ? *changed : base;
   sim::ReplayOptions options;
   options.config_dir = config_dir_of(arguments.system);
   if (!arguments.protocol.empty()) options.protocol = arguments.protocol;
@@ -93,24 +164,28 @@ int run(const Arguments& arguments) {
   options.seed = arguments.seed;
   if (!arguments.only.empty())
     options.selects = [&](const trace::Run& r) {
-      return std::find(arguments.only.begin(), arguments.only.end(), r.name) !=
-             arguments.only.end();
+      return sim::run_selected(arguments.only, r.name);
     };
 
   // Where the trace itself tells how its words lay in the L2, the replay uses that.
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
   validate::InferredPlacement placement;
-  if (sm_clock_ghz > 0 && arguments.protocol.empty()) {
-    placement = validate::infer_placement(reader, machine, options.config_dir, arguments.seed, spec);
+  if (arguments.placement == "near" || arguments.placement == "far") {
+    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+  } else if (sm_clock_ghz > 0 && arguments.protocol.empty() && arguments.placement.empty()) {
+    placement =
+        validate::infer_placement(reader, base, options.config_dir, arguments.seed, base_spec);
     if (!placement.empty())
       options.place = [&](const trace::Run&, const config::Recipe& recipe,
-                          const QueueLayout& layout, Placement& drawn) {
-        placement.apply(recipe, layout, drawn);
-      };
+                          const QueueLayout& layout,
+                          Placement& drawn) { placement.apply(recipe, layout, drawn); };
   }
   std::set<std::string> protocols;
+  std::map<std::string, std::vector<config::RecipeCost>> recipe_costs;
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     protocols.insert(recipe.program.protocol);
+    recipe_costs[recipe.program.protocol] = recipe.costs;
     recorders.begin_run(index, r.name);
   };
   if (perfetto && sm_clock_ghz > 0)
@@ -125,14 +200,15 @@ int run(const Arguments& arguments) {
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
 
-  results::Counters counters;
-  machine.report(counters);
+  results::Counters all_counters;
+  machine.report(all_counters);
+  const results::Counters counters = without_idle_blocks(all_counters);
   results::RunInfo info;
   info.system = parameters.system();
   info.protocols.assign(protocols.begin(), protocols.end());
   info.trace = arguments.trace;
   info.seed = arguments.seed;
-  info.provenance = provenance(parameters);
+  info.provenance = provenance(parameters, recipe_costs);
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
@@ -151,8 +227,15 @@ int run(const Arguments& arguments) {
   }
   results::write_table(std::cout, table);
   results::write_table(std::cout, counters);
+  if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
   config::evidence_summary(parameters, std::cout);
+  for (const auto& [name, costs] : recipe_costs) {
+    std::cout << "and on " << costs.size() << " costs of " << name << ":";
+    for (const auto& [evidence, count] : by_evidence(costs))
+      std::cout << ' ' << count << ' ' << config::name(evidence);
+    std::cout << '\n';
+  }
   return 0;
 }
 
@@ -161,8 +244,10 @@ int run(const Arguments& arguments) {
 void add_run(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "run", "Replay a trace: for every stage count, median, p90, p99 and share; counters per block");
-  command->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
+      "run",
+      "Replay a trace: for every stage count, median, p90, p99 and share; counters per block");
+  command
+      ->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
       ->required();
   command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`)")->required();
   command->add_option("--protocol", arguments->protocol,
@@ -172,6 +257,17 @@ void add_run(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--seed", arguments->seed, "Draws what is not known: L2 placement, noise")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--placement", arguments->placement,
+          "How queue words lie in the L2: near or far from every SM, or drawn from the seed "
+          "(default: as the capture shows, else drawn)")
+      ->check(CLI::IsMember({"near", "far", "drawn"}));
+  command
+      ->add_option("--draws", arguments->draws,
+                   "Where the placement is drawn: show the spread over so many draws")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
   command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,

@@ -22,18 +22,20 @@ void add_import(CLI::App& app, Action& action) {
   import->add_option("--out", arguments->out, "The trace to write")->required();
   import->add_option("--machine", arguments->machine,
                      "Name of the machine (default: from the file's name)");
-  import->add_option("--sm-clock-ghz", arguments->clock_ghz,
-                     "Clock in which captured cycles were counted")
+  import
+      ->add_option("--sm-clock-ghz", arguments->clock_ghz,
+                   "Clock in which captured cycles were counted")
       ->capture_default_str();
   import->callback([&action, arguments] {
     action = [arguments] {
       trace::ImportOptions options;
-      if (!arguments->machine.empty()) options.machine = arguments->machine;
-      options.sm_clock_ghz = arguments->clock_ghz;
-      trace::import_file(arguments->format, arguments->file, arguments->out, options);
-      return 0;
-    };
-  });
+  if (!arguments->machine.empty()) options.machine = arguments->machine;
+  options.sm_clock_ghz = arguments->clock_ghz;
+  trace::import_file(arguments->format, arguments->file, arguments->out, options);
+  return 0;
+};
+}  // namespace marrow::cli
+);
 }
 
 void add_trace(CLI::App& app, Action& action) {

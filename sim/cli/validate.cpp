@@ -1,11 +1,11 @@
-#include "validate/compare.h"
-
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "sim/cli/common.h"
 #include "sim/results/progress.h"
 #include "traces/atomic_file.h"
+#include "validate/compare.h"
 
 namespace marrow::cli {
 
@@ -21,8 +21,12 @@ struct Arguments {
 int validate_capture(const Arguments& arguments) {
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  const auto spec = config::bind(parameters);
-  sim::Machine machine(spec);
+  const auto base_spec = config::bind(config::load_system(arguments.system));
+  // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
+  std::optional<sim::Machine> changed;
+  if (!sets.system.empty()) changed.emplace(config::bind(parameters));
+  sim::Machine base(base_spec);
+  sim::Machine& machine = changed ? *changed : base;
   results::Progress progress;
   validate::Options options;
   options.config_dir = config_dir_of(arguments.system);
@@ -33,7 +37,7 @@ int validate_capture(const Arguments& arguments) {
   options.seed = arguments.seed;
   options.placement_from = arguments.placement_from;
   if (progress.on()) options.observer = &progress;
-  const validate::Comparison comparison = validate::compare(machine, spec, options);
+  const validate::Comparison comparison = validate::compare(machine, base, base_spec, options);
   progress.finish();
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
@@ -58,7 +62,8 @@ void add_validate(CLI::App& app, Action& action) {
       "validate",
       "Hold each predicted stage against a capture: one row per run and stage with medians, p90, "
       "error, role (fit, placement, predicted) and the error of a naive baseline");
-  command->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
+  command
+      ->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
       ->required();
   command->add_option("--capture", arguments->capture, "Trace with captured times")->required();
   command->add_option("--only", arguments->only, "Only this run, e.g. cfg=4; may be repeated")
@@ -68,7 +73,8 @@ void add_validate(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--placement-from", arguments->placement_from,
                       "Read the L2 placement off this capture of the same allocation instead");
-  command->add_option("--json", arguments->json, "Write rows and summary, schema marrow.validate/1");
+  command->add_option("--json", arguments->json,
+                      "Write rows and summary, schema marrow.validate/1");
   command->add_option("--bound-median-percent", arguments->bound_median_percent,
                       "Exit with 1 if the median |error| over all rows is larger");
   command->add_option("--bound-p90-percent", arguments->bound_p90_percent,

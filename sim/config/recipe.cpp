@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "models/common/error.h"
 #include "sim/config/yaml_source.h"
@@ -25,14 +26,13 @@ const Names<Value> kValueNames = {
 const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}};
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"completed", Until::kCompleted}};
-const Names<Condition> kConditionNames = {
-    {"ring_wrapped", Condition::kRingWrapped},
-    {"batch_boundary", Condition::kBatchBoundary},
-    {"newest_or_multiple", Condition::kNewestOrMultiple},
-    {"advanced", Condition::kAdvanced},
-    {"waits", Condition::kWaits},
-    {"waits_not", Condition::kWaitsNot},
-    {"rang_not", Condition::kRangNot}};
+const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
+                                          {"batch_boundary", Condition::kBatchBoundary},
+                                          {"newest_or_multiple", Condition::kNewestOrMultiple},
+                                          {"advanced", Condition::kAdvanced},
+                                          {"waits", Condition::kWaits},
+                                          {"waits_not", Condition::kWaitsNot},
+                                          {"rang_not", Condition::kRangNot}};
 const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
                                                    {"cpu", ConsumerProgram::Where::kCpu}};
 const Names<Evidence> kEvidenceNames = {{"measured", Evidence::kMeasured},
@@ -52,7 +52,14 @@ class Reader {
       if (equals == std::string::npos || equals == 0)
         throw InputError("--set protocol." + assignment, "not an assignment",
                          "write protocol.NAME=VALUE");
-      sets_[assignment.substr(0, equals)] = assignment.substr(equals + 1);
+      std::string key = assignment.substr(0, equals);
+      std::string operation;
+      if (std::string("+-*").find(key.back()) != std::string::npos) {
+        operation = key.back();
+        key.pop_back();
+      }
+      sets_[key] = assignment.substr(equals + 1);
+      operations_[key] = operation;
     }
   }
 
@@ -74,10 +81,13 @@ class Reader {
     recipe_.program.put.push_back({});
     if (std::none_of(recipe_.program.put.begin(), recipe_.program.put.end(),
                      [](const Step& s) { return s.is_index; }))
-      root_.at("put").fail("no step takes a queue position",
-                           "give one atomic `result: index`");
+      root_.at("put").fail("no step takes a queue position", "give one atomic `result: index`");
     read_consumer(root_.at("consumer"));
     read_placed_by();
+    for (const auto& [key, operation] : operations_)
+      if (!operation.empty())
+        throw InputError("--set protocol." + key + operation + "=",
+                         "only costs take += -= *=", "write protocol." + key + "=VALUE");
     for (const auto& [key, value] : sets_)
       if (!used_.count(key)) {
         std::vector<std::string_view> known(settable_.begin(), settable_.end());
@@ -158,7 +168,8 @@ class Reader {
                              "one of " + list);
         } else {
           const double number = parse_number(value, place, name);
-          if (number < 1 || number > 1e6 || number != static_cast<double>(static_cast<long>(number)))
+          if (number < 1 || number > 1e6 ||
+              number != static_cast<double>(static_cast<long>(number)))
             throw InputError(place, "choice " + name + " = '" + value + "'",
                              "write a whole number from 1 to 1000000");
         }
@@ -197,7 +208,12 @@ class Reader {
       settable_.insert(name);
       if (auto it = sets_.find(name); it != sets_.end()) {
         used_.insert(name);
-        cost.value = parse_number(it->second, "--set", "protocol." + name);
+        const double given = parse_number(it->second, "--set", "protocol." + name);
+        const std::string operation = std::exchange(operations_[name], "");
+        cost.value = operation == "+"   ? cost.value + given
+                     : operation == "-" ? cost.value - given
+                     : operation == "*" ? cost.value * given
+                                        : given;
         if (cost.value < 0)
           throw InputError("--set protocol." + name, "negative cost '" + it->second + "'",
                            "write 0 or more");
@@ -216,8 +232,8 @@ class Reader {
       known.push_back(c.key);
     }
     const std::string near = nearest(key, known);
-    node.fail("no cost '" + key + "'", near.empty() ? "declare it under `costs:` with its source"
-                                                    : "nearest: " + near);
+    node.fail("no cost '" + key + "'",
+              near.empty() ? "declare it under `costs:` with its source" : "nearest: " + near);
   }
 
   void read_regions() {
@@ -255,9 +271,9 @@ class Reader {
         word.entry_bytes = static_cast<std::uint32_t>(whole(*entry, 8, 4096));
         word.entries = recipe_.program.depth;
       }
-      const std::uint64_t end = word.offset_bytes + word.bytes +
-                                static_cast<std::uint64_t>(word.entry_bytes) *
-                                    (word.entries ? word.entries - 1 : 0);
+      const std::uint64_t end =
+          word.offset_bytes + word.bytes +
+          static_cast<std::uint64_t>(word.entry_bytes) * (word.entries ? word.entries - 1 : 0);
       if (end > it->stride_bytes)
         node.fail("word '" + name + "' ends at byte " + std::to_string(end) + " of region '" +
                       region + "', whose stride is " + std::to_string(it->stride_bytes),
@@ -427,7 +443,8 @@ class Reader {
       item.only({"read", "done"});
       ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done"))};
       if (group.read_cycles.empty() || group.read_cycles.size() != group.done_cycles.size())
-        item.fail("read and done need one cost for each entry of the group", "make them equal long");
+        item.fail("read and done need one cost for each entry of the group",
+                  "make them equal long");
       c.groups.push_back(std::move(group));
     }
     if (c.groups.empty()) node.at("groups").fail("no group", "give one for single entries");
@@ -439,8 +456,9 @@ class Reader {
     const auto memory_of = [&](std::uint32_t w) {
       return recipe_.program.regions[recipe_.program.words[w].region].memory;
     };
-    if (c.where == ConsumerProgram::Where::kCpu && (memory_of(c.announcement) != MemoryKind::kHost ||
-                                                    memory_of(c.completion) != MemoryKind::kHost))
+    if (c.where == ConsumerProgram::Where::kCpu &&
+        (memory_of(c.announcement) != MemoryKind::kHost ||
+         memory_of(c.completion) != MemoryKind::kHost))
       node.fail("a CPU consumer polls and completes in host memory",
                 "set the memory of those regions to host");
     for (std::uint32_t w : {c.announcement, c.entry, c.completion})
@@ -459,6 +477,7 @@ class Reader {
 
   YamlNode root_;
   std::map<std::string, std::string> asked_, sets_;
+  std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
   std::vector<std::string> registers_;
   Recipe recipe_;

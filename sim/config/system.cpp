@@ -1,6 +1,9 @@
 #include "sim/config/system.h"
 
+#include <cmath>
 #include <functional>
+
+#include "models/common/error.h"
 
 namespace marrow::config {
 
@@ -12,12 +15,18 @@ struct Binding {
 };
 
 // One line declares, reads, checks and documents a parameter.
-#define GPU(key, member, min, max, doc) \
-  {{"gpu." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.gpu.member; }}
-#define PCIE(key, member, min, max, doc) \
-  {{"pcie." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.pcie.member; }}
-#define HOST(key, member, min, max, doc) \
-  {{"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; }}
+#define GPU(key, member, min, max, doc)                                                \
+  {                                                                                    \
+    {"gpu." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.gpu.member; } \
+  }
+#define PCIE(key, member, min, max, doc)                                                 \
+  {                                                                                      \
+    {"pcie." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.pcie.member; } \
+  }
+#define HOST(key, member, min, max, doc)                                                 \
+  {                                                                                      \
+    {"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; } \
+  }
 
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
@@ -26,18 +35,22 @@ const std::vector<Binding>& bindings() {
       GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
       GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
       GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5, "clock of crossbar, L2 and fence costs"),
-      GPU("l2.load_cycles", load_cycles, 1, 10000, "round trip of a load that hits the SM's partition"),
+      GPU("l2.load_cycles", load_cycles, 1, 10000,
+          "round trip of a load that hits the SM's partition"),
       GPU("l2.load_far_extra_cycles", load_far_extra_cycles, 0, 10000,
           "more, once, after the line was written in the far partition"),
-      GPU("l2.near_cycles", near_cycles, 1, 10000, "round trip to a line's home in the SM's partition"),
-      GPU("l2.far_cycles", far_cycles, 1, 10000, "round trip to a line's home in the other partition"),
+      GPU("l2.near_cycles", near_cycles, 1, 10000,
+          "round trip to a line's home in the SM's partition"),
+      GPU("l2.far_cycles", far_cycles, 1, 10000,
+          "round trip to a line's home in the other partition"),
       GPU("l2.distance_spread_cycles", distance_spread_cycles, 0, 1000,
           "half width of the distance of a line, where it is drawn"),
       GPU("l2.atomic_interval_cycles", atomic_interval_cycles, 0, 10000,
           "between atomics on one word"),
       GPU("l2.jitter_cycles", jitter_cycles, 0, 1000, "half width of a round trip's variation"),
       GPU("l2.capacity_bytes", l2_bytes, 65536, 1e12, "capacity"),
-      GPU("hbm.extra_cycles", hbm_cycles, 0, 100000, "a load that misses the L2, beyond a hit (L2 clock)"),
+      GPU("hbm.extra_cycles", hbm_cycles, 0, 100000,
+          "a load that misses the L2, beyond a hit (L2 clock)"),
       GPU("hbm.rate_gbps", hbm_gbps, 1, 1e6, "rate of all channels"),
       GPU("hbm.channels_count", hbm_channels, 1, 1024, "channels, interleaved by line"),
       GPU("fence.cta_cycles", fence_cta_cycles, 0, 10000, "CTA-scope fence (SM clock)"),
@@ -45,7 +58,8 @@ const std::vector<Binding>& bindings() {
           "GPU-scope fence with nothing stored since the last"),
       GPU("fence.gpu_near_cycles", fence_gpu_near_cycles, 0, 100000,
           "GPU-scope fence, lines stored to since the last are near"),
-      GPU("fence.gpu_far_cycles", fence_gpu_far_cycles, 0, 100000, "the same, far lines among them"),
+      GPU("fence.gpu_far_cycles", fence_gpu_far_cycles, 0, 100000,
+          "the same, far lines among them"),
       GPU("fence.gpu_host_cycles", fence_gpu_host_cycles, 0, 100000,
           "the same, host memory among them"),
       GPU("fence.gpu_beside_host_reads_cycles", fence_gpu_beside_host_reads_cycles, 0, 100000,
@@ -104,6 +118,11 @@ std::span<const Declaration> declarations() {
 ParameterSet load_system(const std::string& path, const std::vector<std::string>& sets) {
   ParameterSet parameters = ParameterSet::load(path, declarations());
   for (const std::string& assignment : sets) parameters.set(assignment);
+  for (const Parameter& parameter : parameters.all())
+    if ((unit_of(parameter.key) == "count" || unit_of(parameter.key) == "bytes") &&
+        parameter.value != std::floor(parameter.value))
+      throw InputError(parameter.place, parameter.key + " is not a whole number",
+                       "write one without a fraction");
   return parameters;
 }
 
