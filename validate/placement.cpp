@@ -157,6 +157,22 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
   for (const auto& [page, side] : page_side)
     if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
       placement.set_page_side(static_cast<std::uint64_t>(a), side);
+  // Pages of an entry ring that no run shows are taken as far: a fence behind an entry also waits
+  // for the program's own record of the put, and the farther of two pages is far three times in four.
+  std::size_t sides[2] = {0, 0};
+  for (std::uint32_t sm : sm_known) ++sides[placement.sm_side(sm)];
+  const bool usual_side = sides[1] > sides[0];
+  if (!sm_known.empty())
+    for (const Word& word : recipe.program.words) {
+      if (word.entry_bytes == 0) continue;
+      const Region& region = recipe.program.regions[word.region];
+      const auto it = extent.find(region.name);
+      if (it == extent.end()) continue;
+      for (std::uint64_t page = 0;
+           it->second.first + page * Placement::kPageBytes < it->second.second; ++page)
+        if (!page_known.count({region.name, page}))
+          placement.set_page_side(it->second.first + page * Placement::kPageBytes, !usual_side);
+    }
   // Lines that no stage shows are taken at the mean distance rather than a drawn one.
   for (std::uint64_t a = 0; a < placement.gpu_bytes(); a += Placement::kLineBytes)
     placement.set_distance(a, 0);
