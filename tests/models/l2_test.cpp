@@ -4,6 +4,7 @@
 // the near partition and 500 in the far one; an access takes effect half way.
 #include "models/gpu/l2.h"
 
+#include "models/gpu/hbm.h"
 #include "tests/support/agents.h"
 #include "tests/support/round_machine.h"
 
@@ -21,10 +22,12 @@ class L2Test : public SystemC {
     c_.out.bind(l2_.from_sms);
     other_side_.out.bind(l2_.from_sms);
     l2_.to_host.bind(host_.in);
+    l2_.to_hbm.bind(hbm_.from_l2);
     placement_.draw(2 * Placement::kPageBytes, 4, 1, 0);
     all_near(placement_);
     placement_.set_page_side(kFar, true);
     placement_.set_sm_side(kOtherSide, true);
+    hbm_.reset(placement_.gpu_bytes());
     l2_.reset(placement_.gpu_bytes(), &placement_, 1);
     elaborate();
   }
@@ -51,7 +54,8 @@ class L2Test : public SystemC {
              value);
   }
 
-  L2 l2_{"l2", round_gpu(), 800'000};
+  Hbm hbm_{"hbm", round_gpu()};
+  L2 l2_{"l2", round_gpu(), 800'000, hbm_.memory()};
   FarEnd host_{"host", 800'000};
   Requester a_{"a", 0}, b_{"b", 1}, c_{"c", 2}, other_side_{"other_side", kOtherSide};
   Placement placement_;
@@ -83,7 +87,10 @@ TEST_F(L2Test, CountsInItsOwnClock) {
   renew();
   GpuSpec spec = round_gpu();
   spec.l2_clock_ghz = 2;
-  L2 fast{"l2", spec, 800'000};
+  Hbm hbm{"hbm", spec};
+  L2 fast{"l2", spec, 800'000, hbm.memory()};
+  fast.to_hbm.bind(hbm.from_l2);
+  hbm.reset(placement_.gpu_bytes());
   Requester sm{"sm"};
   FarEnd host{"host", 0};
   sm.out.bind(fast.from_sms);

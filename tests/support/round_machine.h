@@ -29,6 +29,10 @@ inline GpuSpec round_gpu() {
   gpu.near_cycles = 300;
   gpu.far_cycles = 500;
   gpu.atomic_interval_cycles = 10;
+  gpu.l2_bytes = 1 << 20;
+  gpu.hbm_cycles = 0;  // a first touch costs nothing: tests of the HBM set it
+  gpu.hbm_gbps = 8192;
+  gpu.hbm_channels = 8;
   gpu.fence_cta_cycles = 20;
   gpu.fence_gpu_cycles = 100;
   gpu.fence_gpu_near_cycles = 400;
