@@ -158,7 +158,8 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
     if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
       placement.set_page_side(static_cast<std::uint64_t>(a), side);
   // Pages of an entry ring that no run shows are taken as far: a fence behind an entry also waits
-  // for the program's own record of the put, and the farther of two pages is far three times in four.
+  // for the program's own record of the put, and the farther of two pages is far three times in
+  // four.
   std::size_t sides[2] = {0, 0};
   for (std::uint32_t sm : sm_known) ++sides[placement.sm_side(sm)];
   const bool usual_side = sides[1] > sides[0];
