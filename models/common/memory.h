@@ -1,11 +1,8 @@
-// Bytes of one memory, with the parked accesses that wait for a word to change.
+// The bytes of one memory.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "models/common/time.h"

@@ -105,8 +105,7 @@ struct ConsumerProgram {
   bool per_entry = false;          ///< the announcement is a tag in the entry: one entry a notice
   std::uint32_t entry = 0;         ///< ring word that holds the entries
   std::uint32_t completion = 0;    ///< word that receives the count of completed entries
-  std::uint32_t entry_loads = 1;
-  double poll_cycles = 0;  ///< own cost of a poll beyond the load
+  double poll_cycles = 0;          ///< own cost of a poll beyond the load
   /// Entries are handled in groups of at most `read.size()`; read[k] and done[k] are the cycles
   /// from the previous entry's end (or the notice) until entry k of a group has been read, and from
   /// there until its completion store is issued. The last row that fits the group's length is used.
@@ -114,9 +113,8 @@ struct ConsumerProgram {
     std::vector<double> read_cycles;
     std::vector<double> done_cycles;
   };
-  std::vector<Group> groups;        ///< by group length; the longest first
-  double after_cycles = 0;          ///< from the last completion of a notice until the next poll
-  double copy_overhead_cycles = 0;  ///< payload copy: fixed part, when bytes > 0
+  std::vector<Group> groups;  ///< by group length; the longest first
+  double after_cycles = 0;    ///< from the last completion of a notice until the next poll
   bool copies_payload = false;
 };
 

@@ -13,7 +13,6 @@ struct GpuSpec {
   // SM
   double store_cycles = 0;    ///< between stores of at most 8 bytes of one lane
   double store16_cycles = 0;  ///< between 16-byte stores of one lane
-  double stamp_cycles = 0;    ///< a capture's own clock read
   // L2
   double load_cycles = 0;            ///< round trip of a load that hits the SM's partition
   double load_far_extra_cycles = 0;  ///< more, once, after the line was written in the far one

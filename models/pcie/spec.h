@@ -9,7 +9,6 @@ struct PcieSpec {
   double tlp_overhead_bytes = 0;   ///< header, sequence number, LCRC and framing of a TLP
   double dllp_ratio = 0;           ///< share of the raw rate that ACK and credit DLLPs take
   double mps_bytes = 0;            ///< maximum payload size
-  double mrrs_bytes = 0;           ///< maximum read request size
   double round_trip_ns = 0;        ///< L2 to host memory and back: read of one idle line
   double jitter_ns = 0;            ///< half width of a read's variation
   double request_share_ratio = 0;  ///< share of the round trip until memory is reached

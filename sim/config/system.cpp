@@ -77,7 +77,6 @@ const std::vector<Binding>& bindings() {
            "TLP header, sequence number, LCRC and framing"),
       PCIE("dllp_ratio", dllp_ratio, 0, 0.5, "share of the rate that ACK and credit DLLPs take"),
       PCIE("mps_bytes", mps_bytes, 64, 4096, "maximum payload size"),
-      PCIE("mrrs_bytes", mrrs_bytes, 64, 4096, "maximum read request size"),
       PCIE("round_trip_ns", round_trip_ns, 1, 100000,
            "from the L2 to host memory and back, read of a line no core has written"),
       PCIE("jitter_ns", jitter_ns, 0, 10000, "half width of a read's variation"),

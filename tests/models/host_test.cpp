@@ -45,6 +45,16 @@ TEST_F(HostTest, ServesAReadBehindAPostedWriteAfterItHasBeenCommittedAndNotBefor
   EXPECT_EQ(early.access.value, 7u);
 }
 
+TEST_F(HostTest, DelaysAnothersReadNoLongerThanUntilTheWriteIsThere) {
+  link_.issue(AccessKind::kStore, kHostBase, 1'000'000, 7);
+  auto& read = link_.prepare(AccessKind::kLoad, kHostBase);
+  read.access.sm = 5;
+  link_.issue(read, 900'000);
+  run();
+  EXPECT_EQ(read.answered_ps, 1'000'000);
+  EXPECT_EQ(read.access.value, 7u);
+}
+
 TEST_F(HostTest, LetsNoReadPassAWriteThatCameFirst) {
   // The write's way is annotated as longer than the read's: PCIe's order holds all the same.
   link_.issue(AccessKind::kStore, kHostBase, 900'000, 7);

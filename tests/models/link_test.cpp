@@ -16,7 +16,6 @@ PcieSpec gen5_x16() {
   spec.tlp_overhead_bytes = 24;
   spec.dllp_ratio = 0;
   spec.mps_bytes = 256;
-  spec.mrrs_bytes = 4096;
   spec.round_trip_ns = 800;
   spec.request_share_ratio = 0.25;
   return spec;

@@ -50,7 +50,6 @@ inline config::SystemSpec round_system() {
   spec.pcie.lanes = 16;
   spec.pcie.tlp_overhead_bytes = 24;
   spec.pcie.mps_bytes = 256;
-  spec.pcie.mrrs_bytes = 4096;
   spec.pcie.round_trip_ns = 800;
   spec.pcie.request_share_ratio = 0.5;
   spec.host.poll_ns = 10;

@@ -2,6 +2,7 @@
 // marrow? The bounds were set before the model was: they are not the errors of the day.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -112,9 +113,11 @@ TEST_F(BundledCapture, PlacementIsReadOffRunsWithOneWarpAQueue) {
   const auto chosen = placement_runs(reader, kRoot + "/configs");
   ASSERT_FALSE(chosen.empty());
   trace::Reader again(capture);
-  while (const auto run = again.next_run())
-    if (std::find(chosen.begin(), chosen.end(), run->name) != chosen.end())
+  while (const auto run = again.next_run()) {
+    if (std::find(chosen.begin(), chosen.end(), run->name) != chosen.end()) {
       EXPECT_EQ(run->queues, run->lanes.size()) << run->name;
+    }
+  }
 }
 
 }  // namespace

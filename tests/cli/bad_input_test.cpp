@@ -1,0 +1,258 @@
+// Is each bad input refused with exit code 2 and one message that names place and mend, with no
+// output left behind?
+#include <boost/iostreams/filter/gzip.hpp>
+#include <boost/iostreams/filtering_stream.hpp>
+
+#include "tests/cli/command.h"
+#include "traces/format/trace.pb.h"
+
+namespace marrow::cli {
+namespace {
+
+class BadUsage : public Command {};
+class BadTrace : public Command {};
+class BadSetting : public Command {};
+class BadFile : public Command {};
+
+// ----------------------------------------------------------------------------------------- Usage
+
+TEST_F(BadUsage, NoArgumentsAskForACommand) { expect_bad_usage({}, {"subcommand is required"}); }
+
+TEST_F(BadUsage, AnUnknownCommandIsRefused) { expect_bad_usage({"fly"}, {}); }
+
+TEST_F(BadUsage, AnUnknownOptionIsNamed) {
+  expect_bad_usage(run_cfg4() + kAllOutputs + Arguments{"--wings"}, {"--wings"});
+}
+
+TEST_F(BadUsage, AMissingOptionIsNamed) {
+  expect_bad_usage({"run", "--trace", kCapture}, {"--system is required"});
+  expect_bad_usage({"run", "--system", kSystem}, {"--trace is required"});
+  expect_bad_usage({"validate", "--system", kSystem}, {"--capture is required"});
+}
+
+TEST_F(BadUsage, ANumberThatIsNoneIsNamed) {
+  expect_bad_usage(run_cfg4() + Arguments{"--seed", "many"}, {"--seed", "many"});
+}
+
+TEST_F(BadUsage, OnlyThatNamesNoRunTellsWhatListsThem) {
+  expect_refused(run_of(kCapture) + kAllOutputs + Arguments{"--only", "cfg=400"},
+                 {"--only", "no run of " + kCapture, "marrow trace info"});
+  expect_refused({"validate", "--system", kSystem, "--capture", kCapture, "--only", "cfg=400",
+                  "--json", "out.json"},
+                 {"--only", "no run of " + kCapture, "marrow trace info", "cfg=4"});
+}
+
+// ----------------------------------------------------------------------------------------- Files
+
+TEST_F(BadFile, AMissingSystemFileIsNamed) {
+  expect_refused(Arguments{"run", "--system", "no.yaml", "--trace", kCapture} + kAllOutputs,
+                 {"no.yaml", "No such file", "check the name"});
+  expect_refused({"config", "check", "no.yaml"}, {"no.yaml", "No such file", "check the name"});
+  expect_refused({"config", "show", "no.yaml"}, {"no.yaml", "No such file", "check the name"});
+}
+
+TEST_F(BadFile, AMissingTraceIsNamed) {
+  expect_refused(run_of("no.trace") + kAllOutputs, {"no.trace", "no such file", "check the path"});
+  expect_refused({"trace", "info", "no.trace"}, {"no.trace", "no such file", "check the path"});
+}
+
+TEST_F(BadFile, AnOutputThatCannotBeWrittenIsNamed) {
+  for (const char* option : {"--json", "--csv", "--messages-csv", "--perfetto"})
+    expect_refused(run_cfg4() + Arguments{option, "no/such/place"},
+                   {"no/such/place", "cannot be written", "check that its directory exists"});
+  make("w.yaml", kWorkload);
+  expect_refused({"import", "workload-yaml", "w.yaml", "--out", "no/such/place"},
+                 {"no/such/place", "cannot be written", "check that its directory exists"});
+}
+
+TEST_F(BadFile, NegativeBytesInAWorkloadNameLineAndRange) {
+  make("w.yaml", replaced(kWorkload, "bytes: 64", "bytes: -64"));
+  expect_refused({"import", "workload-yaml", "w.yaml", "--out", "w.trace"},
+                 {"w.yaml:8", "bytes", "-64", "write a whole number"});
+}
+
+TEST_F(BadFile, AnUnknownKeyInAWorkloadNamesLineAndNearest) {
+  make("w.yaml", replaced(kWorkload, "queues:", "queus:"));
+  expect_refused({"import", "workload-yaml", "w.yaml", "--out", "w.trace"},
+                 {"w.yaml:6", "queus", "did you mean 'queues'"});
+}
+
+TEST_F(BadFile, AnUnknownImportFormatNamesTheKnownOnes) {
+  make("w.yaml", kWorkload);
+  expect_refused({"import", "workload", "w.yaml", "--out", "w.trace"},
+                 {"'workload'", "workload-yaml", "device-consumer-csv"});
+}
+
+TEST_F(BadFile, AnUnknownTargetInARecipeNamesLineStepAndNearest) {
+  const std::string good = read_file(source_file("configs/protocols/capture-ibgda.yaml"));
+  const std::size_t at = good.find("word: prod,");
+  ASSERT_NE(at, std::string::npos);
+  const auto line = 1 + std::count(good.begin(), good.begin() + static_cast<long>(at), '\n');
+  make("broken.yaml", replaced(good, "word: prod,", "word: prodd,"));
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--protocol", "broken.yaml"},
+                 {"broken.yaml:" + std::to_string(line), "atomic.word", "unknown target 'prodd'",
+                  "nearest: prod"});
+}
+
+TEST_F(BadFile, AnUnknownProtocolNamesTheKnownOnes) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--protocol", "capture-ibgd"},
+                 {"capture-ibgd", "there are: ", "capture-ibgda"});
+}
+
+// ---------------------------------------------------------------------------------------- Traces
+
+TEST_F(BadTrace, ATruncatedTraceIsRefusedWhereverItIsCut) {
+  const std::string whole = read_file(kCapture);
+  // In the gzip header, in the trace's own header, in the first and in later runs, in the checksum.
+  for (const std::size_t kept : {std::size_t{1}, std::size_t{9}, std::size_t{60}, whole.size() / 4,
+                                 whole.size() / 2, whole.size() - 9, whole.size() - 1}) {
+    SCOPED_TRACE(kept);
+    make("cut.trace", whole.substr(0, kept));
+    expect_refused(run_of("cut.trace") + kAllOutputs,
+                   {"cut.trace", "truncated", "make or fetch it again"});
+    expect_refused({"trace", "check", "cut.trace"},
+                   {"cut.trace", "truncated", "make or fetch it again"});
+  }
+  make("cut.trace", "");
+  expect_refused(run_of("cut.trace") + kAllOutputs,
+                 {"cut.trace", "is empty", "make or fetch it again"});
+}
+
+TEST_F(BadTrace, ACorruptTraceIsRefusedWhereverItIs) {
+  const std::string whole = read_file(kCapture);
+  for (const std::size_t share : {3, 5, 7}) {
+    SCOPED_TRACE(share);
+    std::string bad = whole;
+    for (std::size_t i = 0; i < 8; ++i) bad[bad.size() * share / 10 + i] ^= '\xff';
+    make("bad.trace", bad);
+    // What unpacks by chance is found by a record's own rules: not always "corrupt".
+    expect_refused(run_of("bad.trace") + kAllOutputs, {"bad.trace", "record ", "(run 'cfg "});
+    expect_refused({"trace", "check", "bad.trace"}, {"bad.trace", "record ", "(run 'cfg "});
+  }
+}
+
+TEST_F(BadTrace, ACsvFileIsToldApartAndTheImportNamed) {
+  make("puts.csv", "cfg,a,b\n1,2,3\n");
+  expect_refused(run_of("puts.csv") + kAllOutputs,
+                 {"puts.csv", "looks like a CSV file", "device-consumer-csv"});
+}
+
+TEST_F(BadTrace, AWorkloadIsToldApartAndTheImportNamed) {
+  make("w.yaml", kWorkload);
+  expect_refused(run_of("w.yaml") + kAllOutputs,
+                 {"w.yaml", "workload in YAML", "marrow import workload-yaml w.yaml --out"});
+}
+
+TEST_F(BadTrace, ATraceWithoutMeasuredTimesCannotBeValidated) {
+  make("w.yaml", kWorkload);
+  expect_done({"import", "workload-yaml", "w.yaml", "--out", "w.trace"});
+  expect_refused({"validate", "--system", kSystem, "--capture", "w.trace", "--json", "out.json"},
+                 {"w.trace", "no captured times", "marrow run"});
+}
+
+/// One run of one put, gzipped: what marrow's own writer would refuse to write.
+std::string trace_of(std::uint32_t version, std::uint32_t queue) {
+  std::vector<trace::v1::Record> records(4);
+  records[0].mutable_header()->set_format_version(version);
+  records[0].mutable_header()->set_machine("made-up");
+  trace::v1::Run& run = *records[1].mutable_run();
+  run.set_name("only");
+  run.set_protocol("capture-ibgda");
+  run.set_queues(2);
+  run.add_lanes()->set_queue(queue);
+  trace::v1::Op& op = *records[2].mutable_op();
+  op.set_kind(trace::v1::OP_PUT);
+  op.set_flush(true);
+  op.set_wait(true);
+  records[3].mutable_end()->set_runs(1);
+  records[3].mutable_end()->set_ops(1);
+  std::stringstream out;
+  boost::iostreams::filtering_ostream gz;
+  gz.push(boost::iostreams::gzip_compressor());
+  gz.push(out);
+  for (const auto& record : records) {
+    const std::string body = record.SerializeAsString();
+    EXPECT_LT(body.size(), 128u) << "its length must fit into one byte";
+    gz.put(static_cast<char>(body.size()));
+    gz << body;
+  }
+  gz.reset();
+  return out.str();
+}
+
+TEST_F(BadTrace, TheTraceThatTheNextTestsSpoilIsGood) {
+  make("t.trace", trace_of(1, 1));
+  expect_done(run_of("t.trace"));
+}
+
+TEST_F(BadTrace, AQueueIndexOutOfRangeNamesWarpAndRange) {
+  make("t.trace", trace_of(1, 2));
+  expect_refused(run_of("t.trace") + kAllOutputs,
+                 {"t.trace", "run 'only'", "warp 0", "queue index out of range", "use 0 to 1"});
+}
+
+TEST_F(BadTrace, AVersionFromTheFutureAsksForALaterProgram) {
+  make("t.trace", trace_of(2, 1));
+  expect_refused(run_of("t.trace") + kAllOutputs,
+                 {"t.trace", "format version 2 is from the future", "use a later marrow"});
+}
+
+// -------------------------------------------------------------------------------------- Settings
+
+TEST_F(BadSetting, AnUnknownKeyNamesTheNearest) {
+  for (const char* command : {"run", "validate"}) {
+    const Arguments start = command == std::string("run")
+                                ? run_cfg4()
+                                : Arguments{"validate", "--system", kSystem, "--capture", kCapture};
+    expect_refused(
+        start + Arguments{"--json", "out.json", "--set", "gpu.sm.clok_ghz=2"},
+        {"--set gpu.sm.clok_ghz=2", "unknown parameter", "did you mean gpu.sm.clock_ghz"});
+  }
+  expect_refused({"config", "show", kSystem, "--set", "gpu.sm.clok_ghz=2"},
+                 {"--set gpu.sm.clok_ghz=2", "unknown parameter", "did you mean gpu.sm.clock_ghz"});
+}
+
+TEST_F(BadSetting, AWrongUnitNamesTheRightOne) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "gpu.sm.clock_mhz=1980"},
+                 {"--set gpu.sm.clock_mhz=1980", "wrong unit", "gpu.sm.clock_ghz", "convert"});
+}
+
+TEST_F(BadSetting, AGroupLeftOutIsRefusedAndTheListNamed) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "sm.clock_mhz=1980"},
+                 {"--set sm.clock_mhz=1980", "unknown parameter", "marrow config show"});
+}
+
+TEST_F(BadSetting, WhatIsNoAssignmentShowsOne) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "gpu.sm.clock_ghz"},
+                 {"--set gpu.sm.clock_ghz", "not an assignment", "write key=value"});
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "gpu.sm.clock_ghz=fast"},
+                 {"--set gpu.sm.clock_ghz=fast", "\"fast\" is not a number", "write a number"});
+}
+
+TEST_F(BadSetting, AFractionOfACountIsRefused) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "pcie.generation_count=4.5"},
+                 {"--set", "pcie.generation_count", "not a whole number", "without a fraction"});
+}
+
+TEST_F(BadSetting, AStoreThatIsTooWideNamesTheStepAndTheRange) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "protocol.wqe.bytes=17"},
+                 {"capture-ibgda.yaml:", "store.bytes", "'17'", "from 1 to 16"});
+}
+
+TEST_F(BadSetting, ArithmeticOnWhatIsNoCostIsRefused) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "protocol.depth+=1"},
+                 {"--set protocol.depth+=", "only costs take +=", "write protocol.depth=VALUE"});
+}
+
+TEST_F(BadSetting, AnUnknownNameOfARecipeNamesTheNearest) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "protocol.spin_cycle=3"},
+                 {"--set protocol.spin_cycle", "capture-ibgda.yaml", "protocol.spin_cycles"});
+}
+
+TEST_F(BadSetting, AChoiceThatIsNotOfferedIsRefused) {
+  expect_refused(run_cfg4() + kAllOutputs + Arguments{"--set", "protocol.doorbell_in=nic"},
+                 {"doorbell_in", "'nic'"});
+}
+
+}  // namespace
+}  // namespace marrow::cli

@@ -1,0 +1,195 @@
+// Do commands that succeed deliver what they promise: help, files of the documented schema, the
+// same bytes for the same seed?
+#include "tests/cli/command.h"
+
+namespace marrow::cli {
+namespace {
+
+class Help : public Command {};
+class RunResults : public Command {};
+class ValidateResults : public Command {};
+class ConfigResults : public Command {};
+
+TEST_F(Help, EveryCommandHasOne) {
+  const std::vector<Arguments> commands = {{"run"},
+                                           {"validate"},
+                                           {"import"},
+                                           {"trace"},
+                                           {"trace", "info"},
+                                           {"trace", "check"},
+                                           {"trace", "dump"},
+                                           {"config"},
+                                           {"config", "show"},
+                                           {"config", "check"}};
+  for (const Arguments& command : commands) {
+    std::string name = "marrow";
+    for (const std::string& word : command) name += " " + word;
+    const Result result = marrow(command + Arguments{"--help"});
+    EXPECT_EQ(result.code, 0) << name;
+    EXPECT_EQ(result.err, "") << name;
+    EXPECT_NE(result.out.find("Usage: " + name + " "), std::string::npos) << result.out;
+  }
+  const Result whole = marrow({"--help"});
+  EXPECT_EQ(whole.code, 0);
+  EXPECT_NE(whole.out.find("Usage: marrow "), std::string::npos) << whole.out;
+}
+
+TEST_F(Help, VersionIsTold) {
+  const Result result = marrow({"--version"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(result.out.starts_with("marrow ")) << result.out;
+}
+
+/// The three views of the whole stand beside the stages and are no part of the tiling.
+bool tiles(const std::string& stage) {
+  return stage != "completion" && stage != "put" && stage != "end_to_end";
+}
+
+void expect_shares_add_up(const nlohmann::json& stages) {
+  double sum = 0;
+  for (const auto& row : stages)
+    if (tiles(row.at("stage"))) sum += row.at("share").get<double>();
+  EXPECT_NEAR(sum, 1, 1e-6);
+}
+
+TEST_F(RunResults, JsonHasTheSchemaAndItsSharesAddUp) {
+  // One run of each recipe of this capture.
+  expect_done(run_of(kCapture) +
+              Arguments{"--only", "cfg 4", "--only", "cfg 20", "--json", "out.json"});
+  const nlohmann::json result = json("out.json");
+  EXPECT_EQ(result.at("schema"), "marrow.run/1");
+  EXPECT_EQ(result.at("system"), "h200-c");
+  EXPECT_EQ(result.at("trace"), kCapture);
+  EXPECT_EQ(result.at("seed"), 1);
+  EXPECT_FALSE(result.at("protocols").empty());
+  EXPECT_TRUE(result.at("provenance").is_object());
+  ASSERT_EQ(result.at("runs").size(), 2u);
+  std::uint64_t messages = 0;
+  for (const auto& run : result.at("runs")) {
+    SCOPED_TRACE(run.at("run").get<std::string>());
+    messages += run.at("messages").get<std::uint64_t>();
+    expect_shares_add_up(run.at("stages"));
+    for (const auto& row : run.at("stages"))
+      for (const char* key : {"count", "median_ns", "p90_ns", "p99_ns", "mean_ns", "share"})
+        EXPECT_TRUE(row.at(key).is_number()) << key;
+  }
+  EXPECT_EQ(result.at("total").at("messages"), messages);
+  expect_shares_add_up(result.at("total").at("stages"));
+  ASSERT_FALSE(result.at("counters").empty());
+  for (const auto& counter : result.at("counters"))
+    for (const char* key : {"block", "counter", "value", "unit"})
+      EXPECT_TRUE(counter.contains(key)) << key;
+}
+
+TEST_F(RunResults, CsvFilesHaveTheirHeadings) {
+  expect_done(run_cfg4() + kAllOutputs);
+  EXPECT_TRUE(
+      text("out.csv").starts_with("run,stage,count,median_ns,p90_ns,p99_ns,mean_ns,share\n"));
+  const std::string messages = text("out-messages.csv");
+  EXPECT_TRUE(messages.starts_with("run,warp,sm,queue,index,op,start_ns,"));
+  // A heading and one line for each of the run's 2000 puts.
+  EXPECT_EQ(std::count(messages.begin(), messages.end(), '\n'), 2001);
+}
+
+TEST_F(RunResults, PerfettoShowsMeasuredBesidePredicted) {
+  expect_done(run_cfg4() + Arguments{"--perfetto", "out.perfetto"});
+  const std::string timeline = text("out.perfetto");
+  ASSERT_FALSE(timeline.empty());
+  EXPECT_EQ(timeline[0], '\x0a');  // a packet: field 1 of the trace, length-delimited
+  EXPECT_NE(timeline.find("marrow: cfg 4"), std::string::npos);
+  EXPECT_NE(timeline.find("measured: cfg 4"), std::string::npos);
+}
+
+TEST_F(RunResults, TheSeedAloneDecidesWhatIsDrawn) {
+  make("w.yaml", kWorkload);
+  expect_done({"import", "workload-yaml", "w.yaml", "--out", "w.trace"});
+  const auto with_seed = [&](const char* seed, const char* file) {
+    expect_done(run_of("w.trace") + Arguments{"--draws", "1", "--seed", seed, "--json", file});
+    return text(file);
+  };
+  const std::string first = with_seed("7", "a.json");
+  ASSERT_FALSE(first.empty());
+  EXPECT_EQ(with_seed("7", "b.json"), first);
+  with_seed("8", "c.json");
+  // The seed itself stands in the file: only the times tell whether anything was drawn anew.
+  EXPECT_NE(json("c.json").at("runs"), json("a.json").at("runs"));
+}
+
+TEST_F(RunResults, ACaptureReplaysToTheSameBytesToo) {
+  expect_done(run_cfg4() + Arguments{"--json", "a.json"});
+  expect_done(run_cfg4() + Arguments{"--json", "b.json"});
+  EXPECT_EQ(text("a.json"), text("b.json"));
+}
+
+Arguments validate_cfg4() {
+  return {"validate", "--system", kSystem, "--capture", kCapture, "--only", "cfg=4"};
+}
+
+TEST_F(ValidateResults, JsonHasEveryFieldOfTheSchema) {
+  expect_done(validate_cfg4() + Arguments{"--json", "out.json"});
+  const nlohmann::json result = json("out.json");
+  EXPECT_EQ(result.at("schema"), "marrow.validate/1");
+  EXPECT_EQ(result.at("system"), "h200-c");
+  ASSERT_FALSE(result.at("rows").empty());
+  for (const auto& row : result.at("rows")) {
+    SCOPED_TRACE(row.dump());
+    EXPECT_EQ(row.at("case"), "cfg 4");
+    EXPECT_TRUE(row.at("stage").is_string());
+    const std::string role = row.at("role");
+    EXPECT_TRUE(role == "fit" || role == "placement" || role == "predicted");
+    EXPECT_TRUE(row.at("unit") == "cycles" || row.at("unit") == "ns");
+    for (const char* side : {"measured", "predicted"}) {
+      const auto& spread = row.at(side);
+      EXPECT_LE(spread.at("p10").get<double>(), spread.at("median").get<double>());
+      EXPECT_LE(spread.at("median").get<double>(), spread.at("p90").get<double>());
+    }
+    const double measured = row.at("measured").at("median");
+    const double predicted = row.at("predicted").at("median");
+    EXPECT_NEAR(row.at("error").get<double>(), predicted / measured - 1, 1e-9);
+    EXPECT_TRUE(row.at("baseline_error").is_number() || row.at("baseline_error").is_null());
+    EXPECT_TRUE(row.at("stable").is_boolean());
+  }
+  const auto& summary = result.at("summary");
+  EXPECT_TRUE(summary.at("rows").is_number_unsigned());
+  EXPECT_LE(summary.at("median_abs_error").get<double>(),
+            summary.at("p90_abs_error").get<double>());
+  EXPECT_EQ(summary.at("worst").at("case"), "cfg 4");
+  EXPECT_TRUE(summary.at("worst").at("stage").is_string());
+  EXPECT_TRUE(summary.at("worst").at("error").is_number());
+}
+
+TEST_F(ValidateResults, AMissedBoundExitsWithOneAndAKeptOneWithZero) {
+  for (const char* bound : {"--bound-median-percent", "--bound-p90-percent"}) {
+    const Result missed =
+        marrow(validate_cfg4() + Arguments{bound, "0.0001", "--json", "out.json"});
+    EXPECT_EQ(missed.code, 1) << missed.err;
+    EXPECT_EQ(missed.err, "");
+    EXPECT_NE(missed.out.find("bound missed"), std::string::npos);
+    // A missed bound is a result, not a failure: its rows tell where.
+    EXPECT_EQ(json("out.json").at("schema"), "marrow.validate/1");
+    expect_done(validate_cfg4() + Arguments{bound, "1000"});
+  }
+}
+
+TEST_F(ConfigResults, EverySystemChecksAndShows) {
+  std::size_t systems = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_file("configs/systems"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++systems;
+    const std::string file = entry.path().string();
+    SCOPED_TRACE(file);
+    const Result check = marrow({"config", "check", file});
+    EXPECT_EQ(check.code, 0) << check.err;
+    EXPECT_NE(check.out.find(": OK"), std::string::npos) << check.out;
+    const Result show = marrow({"config", "show", "--json", file});
+    EXPECT_EQ(show.code, 0) << show.err;
+    const auto shown = nlohmann::json::parse(show.out);
+    EXPECT_EQ(shown.at("schema"), "marrow.config/1");
+    EXPECT_EQ(shown.at("system"), entry.path().stem().string());
+    EXPECT_FALSE(shown.at("parameters").empty());
+  }
+  EXPECT_GE(systems, 1u);
+}
+
+}  // namespace
+}  // namespace marrow::cli
