@@ -36,8 +36,8 @@ config::Recipe recipe(const std::string& protocol) {
   return config::load_recipe(config::recipe_path(protocol, kConfigs), choices);
 }
 
-/// Lanes 0, 1, … on queues in turn. The machine's usual placement takes every second SM, so lanes
-/// beyond the number of SMs share them.
+/// Lanes 0, 1, … on queues in turn. The machine's own placement takes every second SM and then
+/// begins anew, so more than 66 lanes share SMs.
 trace::Run run_of(std::uint32_t lanes, std::uint32_t queues) {
   trace::Run run;
   run.name = "bench";
