@@ -49,6 +49,7 @@ class LinkTest : public SystemC {
   Requester device_{"device"};
   FarEnd root_{"root", 10'000};
 };
+void PrintTo(const Train& train, std::ostream* out) { *out << train.payload << " B"; }
 class LinkTrain : public LinkTest, public testing::WithParamInterface<Train> {};
 
 TEST_P(LinkTrain, SplitsAPayloadIntoTlpsOfTheMaximumPayloadSizeWith24BytesOnTop) {

@@ -130,6 +130,8 @@ struct FenceCase {
   Ps cycles;  ///< of the stores (4 each) and the fence
 };
 
+void PrintTo(const FenceCase& fence_case, std::ostream* out) { *out << fence_case.name; }
+
 class SmFence : public SmTest, public testing::WithParamInterface<FenceCase> {};
 
 TEST_P(SmFence, WaitsForWhatWasStoredSinceTheLastOne) {

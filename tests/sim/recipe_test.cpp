@@ -1,0 +1,299 @@
+// Is a good recipe read as it stands, and each slip in one told with file, line and mend?
+#include "sim/config/recipe.h"
+
+#include <algorithm>
+
+#include "tests/config/files.h"
+
+namespace marrow::config {
+namespace {
+
+const std::string kGood = R"(protocol: small
+choices:
+  scope: {allowed: [none, gpu], default: gpu}
+  batch: {default: 1}
+depth: 16
+costs:
+  work_cycles: {value: 5, measured: "by hand"}
+  step_cycles: {value: 7, measured: "by hand"}
+regions:
+  queue: {memory: gpu, stride_bytes: 256}
+  ring: {memory: gpu, stride_bytes: 1024}
+words:
+  resv: {region: queue, bytes: 8}
+  bell: {region: queue, offset_bytes: 64, bytes: 8}
+  cqe: {region: queue, offset_bytes: 128, bytes: 4}
+  entry: {region: ring, bytes: 64, entry_bytes: 64}
+put:
+  - stage: slot
+  - atomic: {word: resv, op: add, value: 1, result: index}
+  - compute: work_cycles
+  - stage: wqe
+  - store: {id: wqe, word: entry, bytes: 16, count: 3, value: index}
+  - fence: {id: order, scope: $scope}
+  - stage: doorbell.register
+  - store: {id: ring, word: bell, value: next}
+  - stage: poll
+  - when: {condition: waits}
+    do:
+      - poll: {word: cqe, until: completed, retry: step_cycles}
+consumer:
+  runs_on: sm
+  polls: bell
+  entries: entry
+  completes: cqe
+  groups:
+    - read: [work_cycles]
+      done: [step_cycles]
+)";
+
+using Choices = std::map<std::string, std::string>;
+
+class RecipeTest : public Files {
+ protected:
+  Recipe load(const Choices& choices = {}, const std::vector<std::string>& sets = {}) const {
+    return load_recipe(write("small.yaml", kGood), choices, sets);
+  }
+};
+
+const Step& step_named(const Recipe& recipe, const std::string& id) {
+  for (const Step& step : recipe.program.put)
+    if (step.id == id) return step;
+  throw std::runtime_error("no step " + id);
+}
+
+TEST_F(RecipeTest, IsReadAsItStands) {
+  const Recipe recipe = load();
+  const Program& program = recipe.program;
+  EXPECT_EQ(program.protocol, "small");
+  EXPECT_EQ(program.depth, 16u);
+  EXPECT_EQ(recipe.choices, (Choices{{"scope", "gpu"}, {"batch", "1"}}));
+  std::vector<StepOp> ops;
+  for (const Step& step : program.put) ops.push_back(step.op);
+  EXPECT_EQ(
+      ops, (std::vector<StepOp>{StepOp::kStage, StepOp::kAtomic, StepOp::kCompute, StepOp::kStage,
+                                StepOp::kStore, StepOp::kFence, StepOp::kStage, StepOp::kStore,
+                                StepOp::kStage, StepOp::kSkipUnless, StepOp::kPoll, StepOp::kEnd}));
+  EXPECT_TRUE(program.put[1].is_index);
+  EXPECT_EQ(program.put[2].cycles, 5);
+  EXPECT_EQ(step_named(recipe, "wqe").bytes, 16u);
+  EXPECT_EQ(step_named(recipe, "wqe").count, 3u);
+  EXPECT_EQ(step_named(recipe, "order").scope, Scope::kGpu);
+  EXPECT_EQ(program.put[9].target, 11u) << "past the poll";
+  EXPECT_EQ(program.words[program.put[10].word].name, "cqe");
+  EXPECT_EQ(program.put[10].cycles, 7);
+  EXPECT_EQ(program.words[3].entries, 16u);
+  // What the consumer touches is never private to a lane.
+  EXPECT_FALSE(program.words[0].consumer_reads);
+  EXPECT_TRUE(program.words[1].consumer_reads);
+  EXPECT_TRUE(program.words[2].consumer_reads);
+  EXPECT_TRUE(program.words[3].consumer_reads);
+}
+
+TEST_F(RecipeTest, TakesTheTracesChoices) {
+  EXPECT_EQ(step_named(load({{"scope", "none"}}), "order").scope, Scope::kNone);
+  EXPECT_EQ(load({{"batch", "4"}}).program.batch, 4u);
+}
+
+TEST_F(RecipeTest, TakesWhatIsSet) {
+  const Recipe recipe = load({{"scope", "gpu"}}, {"wqe.bytes=8", "wqe.count=6", "scope=none",
+                                                  "work_cycles=9", "ring.memory=host"});
+  EXPECT_EQ(step_named(recipe, "wqe").bytes, 8u);
+  EXPECT_EQ(step_named(recipe, "wqe").count, 6u);
+  EXPECT_EQ(step_named(recipe, "order").scope, Scope::kNone);
+  EXPECT_EQ(recipe.program.put[2].cycles, 9);
+  EXPECT_EQ(recipe.program.regions[1].memory, MemoryKind::kHost);
+  for (const RecipeCost& cost : recipe.costs)
+    EXPECT_EQ(cost.evidence, cost.key == "work_cycles" ? Evidence::kAssumed : Evidence::kMeasured);
+}
+
+struct Slip {
+  const char* name;
+  const char* from;  ///< what stands in the good recipe
+  const char* to;
+  const char* at;  ///< the complaint names the first line that holds this
+  std::vector<std::string> says;
+};
+
+void PrintTo(const Slip& slip, std::ostream* out) { *out << slip.to; }
+
+class RecipeSlip : public Files, public testing::WithParamInterface<Slip> {};
+
+TEST_P(RecipeSlip, IsToldWithFileLineAndMend) {
+  const Slip& slip = GetParam();
+  std::string text = kGood;
+  const std::size_t at = text.find(slip.from);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, std::string(slip.from).size(), slip.to);
+  const std::string file = write("small.yaml", text);
+  const std::size_t place = text.find(slip.at);
+  ASSERT_NE(place, std::string::npos);
+  const auto line =
+      1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n');
+  const std::string message = complaint([&] { load_recipe(file, {}); });
+  EXPECT_TRUE(says(message, {file + ":" + std::to_string(line) + ":"}));
+  for (const std::string& part : slip.says) EXPECT_TRUE(says(message, {part}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Slips, RecipeSlip,
+    testing::Values(
+        Slip{"UnknownTarget",
+             "word: bell, value",
+             "word: bel, value",
+             "word: bel,",
+             {"unknown target 'bel'", "nearest: bell"}},
+        Slip{"UnknownStage",
+             "stage: slot",
+             "stage: slott",
+             "stage: slott",
+             {"unknown stage 'slott'", "nearest: slot"}},
+        Slip{"StoresThatDoNotFit",
+             "count: 3",
+             "count: 5",
+             "count: 5",
+             {"5 stores of 16 B do not fit 'entry' of 64 B", "change bytes or count"}},
+        Slip{"WordPastItsStride",
+             "offset_bytes: 128",
+             "offset_bytes: 253",
+             "offset_bytes: 253",
+             {"ends at byte 257 of region 'queue', whose stride is 256", "enlarge stride_bytes"}},
+        Slip{"RingPastItsStride",
+             "stride_bytes: 1024",
+             "stride_bytes: 1000",
+             "entry: {region",
+             {"ends at byte 1024 of region 'ring', whose stride is 1000"}},
+        Slip{"UnknownRegion",
+             "{region: ring",
+             "{region: rink",
+             "{region: rink",
+             {"unknown region 'rink'", "nearest: ring"}},
+        Slip{"DefaultThatIsNotAllowed",
+             "default: gpu",
+             "default: sys",
+             "default: sys",
+             {"choice scope = 'sys' is not allowed", "one of none, gpu"}},
+        Slip{"ChoiceThatIsNotDeclared",
+             "$scope",
+             "$scoop",
+             "$scoop",
+             {"unknown choice '$scoop'", "declare it under `choices:`"}},
+        Slip{"CostWithoutSource",
+             "value: 5, measured: \"by hand\"",
+             "value: 5",
+             "work_cycles: {",
+             {"cost 'work_cycles' needs exactly one source", "add measured"}},
+        Slip{"CostWithTwoSources",
+             "measured: \"by hand\"",
+             "assumed: x, fitted: y",
+             "work_cycles: {",
+             {"needs exactly one source"}},
+        Slip{"CostWithoutUnit",
+             "  work_cycles:",
+             "  work:",
+             "  work:",
+             {"cost 'work' has no unit", "end its name with _cycles or _ns"}},
+        Slip{"NegativeCost", "value: 5", "value: -5", "value: -5", {"-5", "out of range"}},
+        Slip{"UnknownCost",
+             "compute: work_cycles",
+             "compute: wrok_cycles",
+             "wrok_cycles",
+             {"no cost 'wrok_cycles'", "nearest: work_cycles"}},
+        Slip{"UseOfAnUnknownResult",
+             "- compute: work_cycles",
+             "- use: ticket",
+             "use: ticket",
+             {"no earlier step gives 'ticket'", "name it as a load's or atomic's result"}},
+        Slip{"ConditionOfAnUnknownResult",
+             "{condition: waits}",
+             "{condition: advanced, of: top}",
+             "of: top",
+             {"no earlier step gives 'top'"}},
+        Slip{"TwoOperationsInAStep",
+             "- stage: wqe\n",
+             "- stage: wqe\n    compute: work_cycles\n",
+             "- stage: wqe",
+             {"a step is one operation", "start each with its own '-'"}},
+        Slip{"NoIndex",
+             ", result: index",
+             "",
+             "put:",
+             {"no step takes a queue position", "result: index"}},
+        Slip{"UnwaitedWithoutResult",
+             ", result: index",
+             ", wait: false",
+             "wait: false",
+             {"nothing can wait for this later", "add `result:`"}},
+        Slip{"DoWithoutWhen",
+             "  - when: {condition: waits}\n    do:",
+             "  - do:",
+             "  - do:",
+             {"`do` without `when`"}},
+        Slip{"SingleCompareAndSwap", "op: add", "op: cas", "op: cas", {"use `spin`"}},
+        Slip{"UnknownScope",
+             "scope: $scope",
+             "scope: cluster",
+             "scope: cluster",
+             {"'cluster' is none of none, cta, gpu, sys"}},
+        Slip{"UnknownKeyOfAStep", "value: next}", "valu: next}", "valu: next", {"valu", "value"}},
+        Slip{"UnknownSection", "depth: 16", "dept: 16", "dept: 16", {"dept", "depth"}},
+        Slip{"CpuConsumerOfGpuMemory",
+             "runs_on: sm",
+             "runs_on: cpu",
+             "consumer:",
+             {"a CPU consumer polls and completes in host memory",
+              "set the memory of those regions to host"}},
+        Slip{"GroupOfUnequalLists",
+             "done: [step_cycles]",
+             "done: [step_cycles, step_cycles]",
+             "- read:",
+             {"read and done need one cost for each entry"}},
+        Slip{"StoreOf17Bytes",
+             "bytes: 16, count: 3",
+             "bytes: 17, count: 1",
+             "bytes: 17",
+             {"'17'", "from 1 to 16"}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST_F(RecipeTest, TellsAChoiceOfTheTraceThatItDoesNotAllow) {
+  const std::string message = complaint([&] { load({{"scope", "sys"}}); });
+  EXPECT_TRUE(says(
+      message, {path("small.yaml") + ":3:", "scope = 'sys' is not allowed", "one of none, gpu"}));
+}
+
+TEST_F(RecipeTest, TellsAChoiceOfTheTraceThatItDoesNotHave) {
+  const std::string message = complaint([&] { load({{"scop", "gpu"}}); });
+  EXPECT_TRUE(says(message, {path("small.yaml"), "no choice 'scop'", "nearest: scope"}));
+}
+
+TEST_F(RecipeTest, TellsANumberThatIsNoneOfAChoice) {
+  for (const char* value : {"0", "1.5", "many", "-4"})
+    EXPECT_TRUE(says(complaint([&] {
+                       load({{"batch", value}});
+                     }),
+                     {path("small.yaml") + ":4:", value}));
+}
+
+TEST_F(RecipeTest, TellsWhatCannotBeSet) {
+  EXPECT_TRUE(says(complaint([&] { load({}, {"wqe.byte=8"}); }),
+                   {"--set protocol.wqe.byte", path("small.yaml"), "nearest: protocol.wqe.bytes"}));
+  EXPECT_TRUE(says(complaint([&] { load({}, {"work_cycles=-1"}); }),
+                   {"--set protocol.work_cycles", "-1", "write 0 or more"}));
+  EXPECT_TRUE(says(complaint([&] { load({}, {"scope"}); }),
+                   {"--set protocol.scope", "not an assignment", "protocol.NAME=VALUE"}));
+  EXPECT_TRUE(says(complaint([&] { load({}, {"scope=sys"}); }),
+                   {"scope = 'sys' is not allowed", "one of none, gpu"}));
+  EXPECT_TRUE(says(complaint([&] { load({}, {"wqe.count=5"}); }),
+                   {"do not fit 'entry'", "change bytes or count"}));
+}
+
+TEST_F(RecipeTest, TellsWhichRecipesThereAre) {
+  write("protocols/one.yaml", kGood);
+  write("protocols/two.yaml", kGood);
+  const std::string folder = path(".");
+  EXPECT_TRUE(says(complaint([&] { recipe_path("three", folder); }), {"three", "one, two"}));
+  EXPECT_EQ(load_recipe(recipe_path("one", folder), {}).program.protocol, "small");
+}
+
+}  // namespace
+}  // namespace marrow::config
