@@ -150,6 +150,27 @@ TEST_F(ReplayTest, RunsABatchThatRingsBeforeItsWaits) {
   for (const Journey& j : journeys.all) EXPECT_EQ(j.rang, j.op % 4 == 3) << "put " << j.op;
 }
 
+TEST_F(ReplayTest, FlushesTheLastOfARepeatedPutOnly) {
+  {
+    trace::Writer writer(path("w.trace"), {"made-up", "a test", 0});
+    trace::Run run;
+    run.name = "repeated";
+    run.protocol = "capture-gdaki";
+    run.choices = {{"batch", "64"}};
+    run.lanes = {{0, std::nullopt, 0}};
+    writer.run(run);
+    trace::Op op;
+    op.count = 5;
+    op.flush = true;
+    writer.op(op);
+    writer.close();
+  }
+  Journeys journeys;
+  replay(path("w.trace"), &journeys);
+  ASSERT_EQ(journeys.all.size(), 5u);
+  for (const Journey& j : journeys.all) EXPECT_EQ(j.rang, j.op == 4) << "put " << j.op;
+}
+
 TEST_F(ReplayTest, TellsAnSmThatTheSystemDoesNotHave) {
   const std::string trace = workload(R"(  - name: far out
     protocol: capture-gdaki
