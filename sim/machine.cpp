@@ -92,9 +92,6 @@ void Machine::run(const RunSetup& setup) {
   l2_.set_observer(&observer);
   link_.set_observer(&observer);
 
-  // Payload sizes of what is announced and not yet read: the consumer asks for them in order.
-  std::vector<std::vector<std::uint64_t>> bytes(run.queues,
-                                                std::vector<std::uint64_t>(program.depth, 0));
   gpu::RunContext context;
   context.program = &program;
   context.layout = &layout;
@@ -105,13 +102,22 @@ void Machine::run(const RunSetup& setup) {
   context.lanes_of_queue.assign(run.queues, 0);
   for (const trace::Lane& lane : run.lanes) ++context.lanes_of_queue[lane.queue];
   std::uint64_t done_lanes = 0;
+  // Between two completed messages there may lie a lane's own work and a payload's copy.
+  constexpr Ps kSlowestPsPerByte = 1000;
+  Ps longest_pause_ps = 0;
   context.next_put = [&](std::uint32_t warp, gpu::Put& put) {
-    if (setup.next_put(warp, put)) return true;
+    if (setup.next_put(warp, put)) {
+      longest_pause_ps = std::max(
+          longest_pause_ps,
+          static_cast<Ps>(static_cast<double>(put.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
+              static_cast<Ps>(put.bytes) * kSlowestPsPerByte);
+      return true;
+    }
     ++done_lanes;
     return false;
   };
   context.on_index = [&](std::uint32_t queue, std::uint64_t index, std::uint64_t size) {
-    bytes[queue][index % program.depth] = size;
+    book.flight(queue, index).bytes = size;
   };
   Consumer& consumer = program.consumer.where == ConsumerProgram::Where::kCpu
                            ? static_cast<Consumer&>(cpu_)
@@ -122,10 +128,9 @@ void Machine::run(const RunSetup& setup) {
   warp_.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) %
               static_cast<std::uint32_t>(sms_.size()));
   consumer.set_observer(&observer);
-  consumer.start(&program, &layout, run.queues, &book,
-                 [&](std::uint32_t queue, std::uint64_t index) {
-                   return bytes[queue][index % program.depth];
-                 });
+  consumer.start(
+      &program, &layout, run.queues, &book,
+      [&](std::uint32_t queue, std::uint64_t index) { return book.flight(queue, index).bytes; });
   for (std::uint32_t block = 0; block < blocks; ++block) {
     const trace::Lane& lane = run.lanes[block];
     const std::uint32_t sm = lane.sm.value_or(default_sm(block));
@@ -137,14 +142,16 @@ void Machine::run(const RunSetup& setup) {
     sms_[sm]->add_lane(&context, lane.warp, lane.queue);
   }
 
-  // In slices of simulated time, so that a program that can never finish is noticed.
+  // In slices of simulated time, so that a program that polls for ever is noticed.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
-  for (;;) {
-    const std::uint64_t before = observer.journeys();
+  Ps progress_ps = now_ps();
+  std::uint64_t journeys = 0;
+  do {
     sc_core::sc_start(slice, sc_core::SC_EXIT_ON_STARVATION);
-    if (!sc_core::sc_pending_activity()) break;
-    if (observer.journeys() == before) break;
-  }
+    if (observer.journeys() != journeys) progress_ps = now_ps();
+    journeys = observer.journeys();
+  } while (sc_core::sc_pending_activity() &&
+           now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   const bool stuck = done_lanes < run.lanes.size() || book.in_flight() > 0;
   l2_.set_observer(nullptr);
   link_.set_observer(nullptr);

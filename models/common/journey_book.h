@@ -21,6 +21,7 @@ struct Flight {
   Ps completed_ps = -1;  ///< completion visible where it is polled
   Ps seen_ps = -1;       ///< lane saw the completion
   bool lane_done = false;
+  std::uint64_t bytes = 0;  ///< payload
 };
 
 class JourneyBook {

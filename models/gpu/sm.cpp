@@ -302,7 +302,18 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   const Ps before_ps = static_cast<Ps>(delay.value());
   if (lane.alone && !word.consumer_reads && !is_host(address)) {
+    const std::uint64_t operand_value = access.value;
     memory->b_transport(lane.payload, delay);
+    const bool waits = (step.op == StepOp::kSpin && access.value != access.expected) ||
+                       (step.op == StepOp::kPoll && access.value < access.threshold);
+    if (waits) {
+      access.value = operand_value;
+      lane.pending = &step;
+      delay = as_time(lane.at_ps - now_ps());
+      tlm::tlm_phase phase = tlm::BEGIN_REQ;
+      memory->nb_transport_fw(lane.payload, phase, delay);
+      return false;
+    }
     finish_access(lane, step, static_cast<Ps>(delay.value()) - before_ps + lane.at_ps);
     return true;
   }
