@@ -11,6 +11,7 @@ namespace marrow {
 
 struct Journey {
   std::uint32_t run = 0;                   ///< which run of the trace, from 0
+  std::uint32_t pe = 0;                    ///< processing element that issued it
   std::uint32_t warp = 0;                  ///< issuing warp (one active lane each)
   std::uint32_t sm = 0;                    ///< SM the warp runs on
   std::uint32_t queue = 0;                 ///< queue pair

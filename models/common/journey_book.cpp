@@ -9,10 +9,12 @@ void JourneyBook::begin(std::uint32_t queues, Observer* observer) {
   observer_ = observer;
 }
 
-Flight& JourneyBook::open(std::uint32_t queue, std::uint64_t index) {
+Flight& JourneyBook::open(std::uint32_t queue, std::uint64_t index, std::uint32_t entries) {
   Queue& q = queues_[queue];
   // Lanes run ahead in their own time, so positions may be opened out of order.
-  while (q.base + q.flights.size() <= index) q.flights.emplace_back();
+  while (q.base + q.flights.size() < index + entries) q.flights.emplace_back();
+  for (std::uint64_t i = index + 1; i < index + entries; ++i)
+    flight(queue, i).filler = flight(queue, i).lane_done = true;
   return flight(queue, index);
 }
 
@@ -23,7 +25,8 @@ Flight& JourneyBook::flight(std::uint32_t queue, std::uint64_t index) {
 
 void JourneyBook::arrived(std::uint32_t queue, std::uint64_t next, Ps at_ps) {
   Queue& q = queues_[queue];
-  for (; q.announced < next; ++q.announced) flight(queue, q.announced).arrived_ps = at_ps;
+  for (; q.announced < next; ++q.announced)
+    if (q.announced >= q.base) flight(queue, q.announced).arrived_ps = at_ps;
 }
 
 void JourneyBook::arrived_one(std::uint32_t queue, std::uint64_t index, Ps at_ps) {
@@ -48,7 +51,7 @@ std::uint64_t JourneyBook::in_flight() const {
 
 void JourneyBook::close_finished(Queue& q) {
   while (!q.flights.empty() && q.flights.front().lane_done && q.flights.front().completed_ps >= 0) {
-    emit(q.flights.front());
+    if (!q.flights.front().filler) emit(q.flights.front());
     q.flights.pop_front();
     ++q.base;
   }
@@ -68,6 +71,14 @@ void JourneyBook::emit(Flight& f) {
   until(Stage::kMmio, f.arrived_ps);
   until(Stage::kNicSchedule, f.started_ps);
   until(Stage::kWqeFetch, f.fetched_ps);
+  until(Stage::kTranslate, f.translated_ps);
+  until(Stage::kPayloadFetch, f.gathered_ps);
+  until(Stage::kTransmit, f.transmitted_ps);
+  until(Stage::kWire, f.wired_ps);
+  until(Stage::kReceive, f.received_ps);
+  // The acknowledgement may overtake the payload's way into far memory.
+  if (f.acked_ps < 0 || f.placed_ps < f.acked_ps) until(Stage::kPayloadWrite, f.placed_ps);
+  until(Stage::kAck, f.acked_ps);
   until(Stage::kCqeWrite, f.completed_ps);
   until(Stage::kPoll, f.seen_ps);
   if (observer_) observer_->on_journey(f.journey);

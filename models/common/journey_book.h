@@ -18,17 +18,41 @@ struct Flight {
   Ps arrived_ps = -1;    ///< its announcement reached the consumer's memory
   Ps started_ps = -1;    ///< the consumer turned to this entry
   Ps fetched_ps = -1;    ///< entry read
-  Ps completed_ps = -1;  ///< completion visible where it is polled
+  // What lies between, where there is a NIC.
+  Ps translated_ps = -1;   ///< addresses and connection known
+  Ps gathered_ps = -1;     ///< payload's first packet ready
+  Ps transmitted_ps = -1;  ///< last byte has left the port
+  Ps wired_ps = -1;        ///< last byte is at the far port
+  Ps received_ps = -1;     ///< through the far NIC's receive pipeline
+  Ps placed_ps = -1;       ///< payload visible in far memory
+  Ps acked_ps = -1;        ///< acknowledgement back
+  Ps completed_ps = -1;    ///< completion visible where it is polled
   Ps seen_ps = -1;       ///< lane saw the completion
   bool lane_done = false;
+  bool filler = false;      ///< not the first entry of its message
   std::uint64_t bytes = 0;  ///< payload
 };
 
 class JourneyBook {
  public:
   void begin(std::uint32_t queues, Observer* observer);
-  Flight& open(std::uint32_t queue, std::uint64_t index);
+  /// entries: 64 B entries that the message takes; only the first is a flight.
+  Flight& open(std::uint32_t queue, std::uint64_t index, std::uint32_t entries = 1);
+  /// Is there a message at that place, not yet handed on?
+  bool holds(std::uint32_t queue, std::uint64_t index) const {
+    const Queue& q = queues_[queue];
+    return index >= q.base && index - q.base < q.flights.size();
+  }
   Flight& flight(std::uint32_t queue, std::uint64_t index);
+  /// The message to which that place belongs, or nothing.
+  Flight* message(std::uint32_t queue, std::uint64_t index) {
+    while (holds(queue, index)) {
+      Flight& f = flight(queue, index);
+      if (!f.filler) return &f;
+      if (index-- == 0) break;
+    }
+    return nullptr;
+  }
   /// Entries below `next` are announced as from at_ps.
   void arrived(std::uint32_t queue, std::uint64_t next, Ps at_ps);
   /// Only entry `index` is announced as from at_ps.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "models/common/journey.h"
+#include "models/common/program.h"
 
 namespace marrow {
 
@@ -18,11 +19,22 @@ struct Activity {
   Ps end_ps = 0;
 };
 
+/// A lane's operation from its first instruction to its return.
+struct Operation {
+  std::uint32_t run = 0, pe = 0, warp = 0;
+  OpKind kind = OpKind::kPut;
+  std::uint64_t bytes = 0;
+  Ps begin_ps = 0;
+  Ps end_ps = 0;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
   /// A message's journey is complete. Called in completion order.
   virtual void on_journey(const Journey& journey) = 0;
+  /// A lane has done an operation. Called where the lane's own time is ahead of the simulation's.
+  virtual void on_operation(const Operation&) {}
   /// Called only where wants_activity() is true.
   virtual void on_activity(const Activity&) {}
   virtual bool wants_activity() const { return false; }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/common/stage.h"
@@ -14,13 +15,24 @@
 namespace marrow {
 
 /// Where bytes live. The address decides which way an access takes.
-enum class MemoryKind : std::uint8_t { kGpu, kHost };
+enum class MemoryKind : std::uint8_t { kGpu, kHost, kNic };
 
-/// A block of memory that every queue has: queue q's part starts at q * stride_bytes.
+/// Who has a part of a region of his own.
+enum class Owner : std::uint8_t { kQueue, kLane, kAll };
+
+/// A block of memory of which every queue (or lane) has a part; part k starts at k * stride_bytes.
 struct Region {
   std::string name;
   MemoryKind memory = MemoryKind::kGpu;
   std::uint64_t stride_bytes = 0;
+  Owner owner = Owner::kQueue;
+};
+
+/// How a polled word holds a count.
+enum class Encoding : std::uint8_t {
+  kPlain,       ///< little endian, as it is
+  kWqeCounter,  ///< CQE: index of the last completed entry, 16 bits, big endian
+  kOwner        ///< CQE's op_own: the owner bit flips with every pass over the ring
 };
 
 /// A word, or a ring of entries, in a region.
@@ -31,7 +43,8 @@ struct Word {
   std::uint32_t bytes = 8;        ///< access size; for a ring, the size of an entry's accessed part
   std::uint32_t entry_bytes = 0;  ///< ring: distance of its entries; 0: not a ring
   std::uint32_t entries = 0;      ///< ring: number of entries
-  bool consumer_reads = false;    ///< derived: touched by the consumer, so never private to a lane
+  Encoding encoding = Encoding::kPlain;
+  bool consumer_reads = false;  ///< derived: touched by consumer or NIC, so never a lane's own
 };
 
 enum class StepOp : std::uint8_t {
@@ -45,6 +58,9 @@ enum class StepOp : std::uint8_t {
   kSpin,        ///< compare-and-swap until it succeeds
   kPoll,        ///< load until the condition holds
   kSkipUnless,  ///< jump to `target` unless the condition holds
+  kPick,        ///< the register's value chooses the lane's queue to its peer
+  kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
+  kNext,        ///< end of that loop: jump to `target`
   kEnd
 };
 
@@ -52,7 +68,50 @@ enum class AtomicOp : std::uint8_t { kAdd, kCas, kMax, kExchange };
 enum class Scope : std::uint8_t { kNone, kCta, kGpu, kSys };
 
 /// Operand of a store, an atomic or a comparison. index is the queue position that the put got.
-enum class Value : std::uint8_t { kZero, kOne, kIndex, kNext };
+enum class Value : std::uint8_t {
+  kZero,
+  kOne,
+  kIndex,
+  kNext,      ///< index + the operation's entries
+  kEntries,   ///< the operation's entries
+  kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
+  kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kRegister,  ///< a register's value
+  kRegisterNext
+};
+
+/// A work queue entry that a store writes, in mlx5's layout.
+enum class EntryForm : std::uint8_t {
+  kNone,
+  kWrite,
+  kWriteInline,
+  kRead,
+  kFetchAdd,        ///< fetch-and-add of 8 B on the peer's signal word
+  kMaskedFetchAdd,  ///< the same as masked (extended) atomic
+  kMaskedSwap,      ///< 8 B compare-and-swap with masks that sets the word
+  kNop,
+  kDump,
+  kDcWrite,         ///< RDMA WRITE on a DC initiator, half address vector
+  kDcWriteInline
+};
+
+/// What a lane is asked to do.
+enum class OpKind : std::uint8_t {
+  kPut,
+  kPutSignal,
+  kGet,
+  kAtomic,
+  kFence,
+  kQuiet,
+  kWait,
+  kBarrier,
+  kCount
+};
+constexpr std::size_t kOpKindCount = static_cast<std::size_t>(OpKind::kCount);
+constexpr std::array<std::string_view, kOpKindCount> kOpKindNames = {
+    "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier"};
+/// Operations that post an entry of their own: each makes a journey.
+constexpr bool is_message(OpKind kind) { return kind <= OpKind::kAtomic; }
 
 enum class Condition : std::uint8_t {
   kAlways,
@@ -63,16 +122,21 @@ enum class Condition : std::uint8_t {
   kWaits,             ///< the trace says that the lane waits for this put
   kWaitsNot,
   kRangNot,  ///< this put did not ring
+  kBehind,   ///< the register's value is below another's
 };
 
 enum class Until : std::uint8_t {
   kSlotFree,   ///< word + depth > index
   kCompleted,  ///< word > index
+  kReached,    ///< word >= the register's value
+  kSignalled,  ///< word >= the number of waits so far
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
 constexpr std::size_t kRegisterCount = 8;
 constexpr std::uint8_t kNoRegister = 0xff;
+
+constexpr std::uint32_t kNoWord = 0xffffffff;
 
 struct Step {
   StepOp op = StepOp::kEnd;
@@ -91,7 +155,10 @@ struct Step {
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kNewestOrMultiple
   Until until = Until::kCompleted;
-  std::uint32_t target = 0;  ///< kSkipUnless: index of the step to go on with
+  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
+  EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
+  std::uint32_t block = 0;               ///< kStore: entries beyond index
+  std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
   std::string id;            ///< name by which --set reaches it; may be empty
 };
 
@@ -118,12 +185,39 @@ struct ConsumerProgram {
   bool copies_payload = false;
 };
 
+/// What the queues are to the NIC: which words are its work queue, register and completion queue.
+struct NicProgram {
+  enum class Completion : std::uint8_t {
+    kPlain,     ///< one CQE an entry that asks for it, in turn
+    kCollapsed  ///< all CQEs on the queue's first entry
+  };
+  bool present = false;
+  std::uint32_t entry = 0;       ///< ring word: the work queue
+  std::uint32_t doorbell = 0;    ///< the register
+  std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
+  Completion kind = Completion::kPlain;
+  bool dc = false;               ///< queues are DC initiators
+  // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
+  // has the same number, so both use the same addresses.
+  std::uint32_t source = kNoWord;  ///< own memory that a put reads
+  std::uint32_t target = kNoWord;  ///< the peer's memory that it writes, and a get reads
+  std::uint32_t signal = kNoWord;  ///< the peer's word that a signal raises
+  std::uint32_t sink = kNoWord;    ///< own memory for an atomic's old value or a get's data
+};
+
 struct Program {
   std::string protocol;
   std::vector<Region> regions;
   std::vector<Word> words;
-  std::vector<Step> put;  ///< a lane executes this for every put; ends with kEnd
+  /// By operation: what a lane executes; ends with kEnd. Empty: the protocol cannot do it.
+  std::array<std::vector<Step>, kOpKindCount> steps;
+  std::array<std::uint32_t, kOpKindCount> entries{};  ///< by operation: 64 B entries it takes
   ConsumerProgram consumer;
+  NicProgram nic;
+  bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
+  std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
+  const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
+  std::vector<Step>& of(OpKind kind) { return steps[static_cast<std::size_t>(kind)]; }
   std::uint32_t depth = 1024;  ///< entries of a queue
   std::uint32_t batch = 1;     ///< kBatchBoundary
 };

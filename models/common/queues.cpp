@@ -2,14 +2,28 @@
 
 namespace marrow {
 
-QueueLayout::QueueLayout(const Program& program, std::uint32_t queues) {
+QueueLayout::QueueLayout(const Program& program, std::uint32_t queues, std::uint32_t lanes) {
   constexpr std::uint64_t kAlign = 65536;
+  std::uint64_t nic_bytes = 0;
   for (const Region& region : program.regions) {
-    std::uint64_t& used = region.memory == MemoryKind::kGpu ? gpu_bytes_ : host_bytes_;
-    const std::uint64_t base = (region.memory == MemoryKind::kHost ? kHostBase : 0) + used;
+    const std::uint64_t parts = region.owner == Owner::kQueue  ? queues
+                                : region.owner == Owner::kLane ? lanes
+                                                               : 1;
+    const auto [start, used] = [&]() -> std::pair<std::uint64_t, std::uint64_t*> {
+      switch (region.memory) {
+        case MemoryKind::kGpu:
+          return {0, &gpu_bytes_};
+        case MemoryKind::kHost:
+          return {kHostBase, &host_bytes_};
+        case MemoryKind::kNic:
+          break;
+      }
+      return {kNicBase, &nic_bytes};
+    }();
+    const std::uint64_t base = start + *used;
     bases_.push_back(base);
-    ends_.push_back(base + region.stride_bytes * queues);
-    used += (region.stride_bytes * queues + kAlign - 1) / kAlign * kAlign;
+    ends_.push_back(base + region.stride_bytes * parts);
+    *used += (region.stride_bytes * parts + kAlign - 1) / kAlign * kAlign;
   }
 }
 

@@ -13,13 +13,17 @@ namespace marrow {
 class QueueLayout {
  public:
   QueueLayout() = default;
-  QueueLayout(const Program& program, std::uint32_t queues);
+  QueueLayout(const Program& program, std::uint32_t queues, std::uint32_t lanes = 1);
 
+  /// lane: whose part, where the word's region is the lanes'.
   std::uint64_t address(const Program& program, std::uint32_t word, std::uint32_t queue,
-                        std::uint64_t index) const {
+                        std::uint64_t index, std::uint32_t lane = 0) const {
     const Word& w = program.words[word];
-    const std::uint64_t base =
-        bases_[w.region] + queue * program.regions[w.region].stride_bytes + w.offset_bytes;
+    const Region& region = program.regions[w.region];
+    const std::uint64_t part = region.owner == Owner::kQueue  ? queue
+                               : region.owner == Owner::kLane ? lane
+                                                              : 0;
+    const std::uint64_t base = bases_[w.region] + part * region.stride_bytes + w.offset_bytes;
     return w.entry_bytes ? base + index % w.entries * w.entry_bytes : base;
   }
   std::uint64_t region_begin(std::uint32_t region) const { return bases_[region]; }

@@ -24,13 +24,17 @@ L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps,
       memory_(memory),
       held_(static_cast<std::size_t>(spec.l2_bytes) / Placement::kLineBytes, 0),
       host_round_trip_ps_(host_round_trip_ps),
-      arrivals_("arrivals", [this](Request& request, Ps at_ps) { take_effect(request, at_ps); }) {
+      arrivals_("arrivals", [this](Request& request, Ps at_ps) { take_effect(request, at_ps); }),
+      device_arrivals_("device_arrivals", [this](tlm::tlm_generic_payload*& payload, Ps at_ps) {
+        device_access(*payload, at_ps);
+      }) {
   posted_.set_command(tlm::TLM_WRITE_COMMAND);
   posted_access_.kind = AccessKind::kStore;
   posted_.set_extension(&posted_access_);
   from_sms.register_b_transport(this, &L2::b_transport);
   from_sms.register_nb_transport_fw(this, &L2::nb_transport_fw);
   to_host.register_nb_transport_bw(this, &L2::nb_transport_bw);
+  from_device.register_nb_transport_fw(this, &L2::from_device_fw);
 }
 
 void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed) {
@@ -40,6 +44,8 @@ void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t se
   placement_ = placement;
   stale_.assign(bytes / Placement::kLineBytes + 1, 0);
   words_.clear();
+  polled_.clear();
+  pushed_.clear();
   host_line_free_ps_.clear();
   host_reads_.clear();
   host_acknowledged_ps_.assign(placement->sms(), 0);
@@ -186,6 +192,10 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
     const Ps half_ps = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
     if (access.kind != AccessKind::kStore) {
       request.payload = &payload;
+    } else if (request.bytes > 8 && is_nic(address)) {
+      request.value = pushes_++;
+      std::copy_n(payload.get_data_ptr(), std::min<std::uint32_t>(request.bytes, 64),
+                  pushed_[request.value].data());
     } else if (request.bytes > 8) {
       to_host->transport_dbg(payload);  // an entry's body; a later word announces it
     } else {
@@ -268,8 +278,9 @@ void L2::take_effect(Request& request, Ps at_ps) {
     ++counters_.polls;
     ++access.rounds;
     access.value = memory_.load(request.address, request.bytes);
-    if (access.value < access.threshold) {
+    if (access.counted(access.value) < access.threshold) {
       park(word.threshold, access.threshold, request, at_ps);
+      polled_[request.address] = &word;
       return;
     }
     const Ps round_trip = load_round_trip_ps(access.sm, request.address);
@@ -343,9 +354,52 @@ void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
     resume(soonest->second, at_ps);
     word.exact.erase(soonest);
   }
-  while (!word.threshold.empty() && word.threshold.begin()->first <= value) {
+  while (!word.threshold.empty() &&
+         access_of(*word.threshold.begin()->second.request.payload).counted(value) >=
+             word.threshold.begin()->first) {
     resume(word.threshold.begin()->second, at_ps);
     word.threshold.erase(word.threshold.begin());
+  }
+  if (word.threshold.empty()) polled_.erase(address);
+}
+
+tlm::tlm_sync_enum L2::from_device_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                      sc_core::sc_time& delay) {
+  device_arrivals_.push(issue_time(delay), &payload);
+  return tlm::TLM_ACCEPTED;
+}
+
+void L2::device_access(tlm::tlm_generic_payload& payload, Ps at_ps) {
+  Access& access = access_of(payload);
+  const std::uint64_t address = payload.get_address();
+  // Of long payloads only the first bytes are real: they tell which version is there.
+  const auto bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(payload.get_streaming_width(), memory_.size() - address));
+  if (access.kind == AccessKind::kStore) {
+    ++counters_.device_writes;
+    std::copy_n(payload.get_data_ptr(), bytes, memory_.data(address));
+    wrote(address, bytes, at_ps);
+  } else if (access.kind == AccessKind::kAtomic) {
+    bool changed_it = false;
+    access.value = apply(access, address, bytes, changed_it);
+    wrote(address, bytes, at_ps);
+  } else {
+    ++counters_.device_reads;
+    std::copy_n(memory_.data(address), bytes, payload.get_data_ptr());
+  }
+  payload.set_response_status(tlm::TLM_OK_RESPONSE);
+  tlm::tlm_phase phase = tlm::BEGIN_RESP;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  from_device->nb_transport_bw(payload, phase, delay);
+}
+
+void L2::wrote(std::uint64_t address, std::uint32_t bytes, Ps at_ps) {
+  for (std::uint64_t line = address / Placement::kLineBytes;
+       line <= (address + bytes - 1) / Placement::kLineBytes; ++line)
+    mark_written(0, line * Placement::kLineBytes);
+  for (auto it = polled_.lower_bound(address); it != polled_.end() && it->first < address + bytes;) {
+    const auto [word_address, word] = *it++;
+    changed(word_address, *word, at_ps);
   }
 }
 
@@ -361,6 +415,16 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
     posted_.set_data_ptr(request.bytes > 8 ? nullptr
                                            : reinterpret_cast<unsigned char*>(&request.value));
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    if (is_nic(request.address)) {
+      if (request.bytes > 8) {
+        posted_.set_data_ptr(pushed_.at(request.value).data());
+        to_device->nb_transport_fw(posted_, phase, delay);
+        pushed_.erase(request.value);
+        return;
+      }
+      to_device->nb_transport_fw(posted_, phase, delay);
+      return;
+    }
     to_host->nb_transport_fw(posted_, phase, delay);
     return;
   }
@@ -387,7 +451,7 @@ tlm::tlm_sync_enum L2::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::t
   const Ps back_ps = static_cast<Ps>(delay.value());
   const Ps half = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
   ++access.rounds;
-  if (access.kind == AccessKind::kPoll && access.value < access.threshold) {
+  if (access.kind == AccessKind::kPoll && access.counted(access.value) < access.threshold) {
     const Ps again_ps = now_ps() + back_ps + 2 * half + access.retry_ps;
     arrivals_.push(again_ps, {&payload, access.port, payload.get_address(), 0,
                               payload.get_data_length(), again_ps - half});

@@ -4,6 +4,7 @@
 #include <tlm_utils/multi_passthrough_target_socket.h>
 #include <tlm_utils/simple_initiator_socket.h>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -34,6 +35,10 @@ class L2 : public sc_core::sc_module {
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
   tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
   tlm_utils::simple_initiator_socket<L2> to_hbm{"to_hbm"};
+  /// Devices on the same PCIe tree: stores into their registers leave here, their reads and writes
+  /// of this memory arrive here. Both are answered when they take effect.
+  tlm_utils::simple_initiator_socket_optional<L2> to_device{"to_device"};
+  tlm_utils::simple_target_socket_optional<L2> from_device{"from_device"};
 
   /// host_round_trip_ps: from here to a host line that a device wrote, and back: what a posted
   /// write takes to be acknowledged.
@@ -94,6 +99,10 @@ class L2 : public sc_core::sc_module {
                                      tlm::tlm_phase& phase, sc_core::sc_time& delay);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
+  tlm::tlm_sync_enum from_device_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                    sc_core::sc_time& delay);
+  void device_access(tlm::tlm_generic_payload& payload, Ps at_ps);
+  void wrote(std::uint64_t address, std::uint32_t bytes, Ps at_ps);
   void take_effect(Request& request, Ps at_ps);
   void to_host_memory(Request& request, Ps at_ps);
   void answer(Request& request, Ps back_ps);
@@ -133,12 +142,18 @@ class L2 : public sc_core::sc_module {
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
   DelayLine<Request> arrivals_;
+  DelayLine<tlm::tlm_generic_payload*> device_arrivals_;
+  std::map<std::uint64_t, WordState*> polled_;  ///< words with parked polls, by address
+  /// Bodies of wide stores on their way to a device, by ticket.
+  std::unordered_map<std::uint64_t, std::array<std::uint8_t, 64>> pushed_;
+  std::uint64_t pushes_ = 0;
   Random random_;
   Observer* observer_ = nullptr;
 
   struct Counts {
     std::uint64_t loads = 0, stores = 0, atomics = 0, far = 0, polls = 0, spins = 0;
     std::uint64_t host_loads = 0, host_stores = 0, misses = 0;
+    std::uint64_t device_reads = 0, device_writes = 0;
   } counters_;
 };
 

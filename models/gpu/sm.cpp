@@ -31,12 +31,17 @@ void Sm::reset(std::uint64_t seed) {
   random_ = Random(seed + id_);
 }
 
-void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue) {
+void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
+                  std::uint32_t number, std::uint32_t peer) {
   auto lane = std::make_unique<Lane>();
   lane->context = context;
+  lane->number = number;
   lane->warp = warp;
   lane->queue = queue;
-  lane->alone = context->lanes_of_queue[queue] == 1;
+  lane->peer = peer;
+  lane->alone_on_pe = context->lanes == 1;
+  lane->alone = lane->alone_on_pe || (context->lanes_of_queue[queue] == 1 &&
+                                      !context->program->queues_by_peer);
   lane->at_ps = now_ps();
   lane->payload.set_extension(&lane->access);
   lane->payload.set_data_ptr(lane->bytes.data());
@@ -44,20 +49,26 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   resume_.push(now_ps(), static_cast<std::uint32_t>(lanes_.size() - 1));
 }
 
-bool Sm::begin_put(Lane& lane) {
-  if (!lane.context->next_put(lane.warp, lane.put)) return false;
-  lane.in_put = true;
+bool Sm::begin_op(Lane& lane) {
+  if (!lane.context->next_op(lane.warp, lane.op)) return false;
+  lane.in_op = true;
   lane.pc = 0;
   lane.rang = false;
   lane.rounds = 0;
+  lane.op_from_ps = lane.at_ps;
   lane.seen_ps = lane.issued_ps = -1;
+  lane.stage_from_ps = lane.at_ps;
+  if (lane.op.kind == OpKind::kWait) ++lane.waits;
+  if (!is_message(lane.op.kind)) return true;
+  lane.entries = std::max<std::uint32_t>(
+      lane.context->program->entries[static_cast<std::size_t>(lane.op.kind)], 1);
   lane.journey = {};
   lane.journey.run = lane.context->run;
+  lane.journey.pe = lane.context->pe;
   lane.journey.warp = lane.warp;
   lane.journey.sm = id_;
-  lane.journey.queue = lane.queue;
   lane.journey.op = lane.puts++;
-  lane.journey.start_ps = lane.stage_from_ps = lane.at_ps;
+  lane.journey.start_ps = lane.at_ps;
   return true;
 }
 
@@ -69,27 +80,34 @@ void Sm::enter(Lane& lane, Stage stage) {
   lane.stage_from_ps = lane.at_ps;
 }
 
-void Sm::end_put(Lane& lane) {
-  ++counters_.puts;
-  Flight& flight = lane.context->book->flight(lane.queue, lane.index);
-  Journey& journey = lane.journey;
-  journey.index = lane.index;
-  journey.rang = lane.rang;
-  journey.waited = lane.put.wait;
-  journey.waited_ps = lane.put.wait ? lane.seen_ps - lane.issued_ps : 0;
-  journey.polls = lane.rounds;
-  flight.journey = journey;
-  flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
-  flight.seen_ps = lane.put.wait ? lane.seen_ps : -1;
-  lane.at_ps += cycles_ps(static_cast<double>(lane.put.compute_cycles));
-  lane.in_put = false;
-  lane.context->book->lane_done(lane.queue, lane.index);
+void Sm::end_op(Lane& lane) {
+  if (is_message(lane.op.kind)) {
+    ++counters_.messages;
+    Flight& flight = lane.context->book->flight(lane.queue, lane.index);
+    Journey& journey = lane.journey;
+    journey.queue = lane.queue;
+    journey.index = lane.index;
+    journey.rang = lane.rang;
+    journey.waited = lane.op.wait && lane.seen_ps >= 0;
+    journey.waited_ps = journey.waited ? lane.seen_ps - lane.issued_ps : 0;
+    journey.polls = lane.rounds;
+    flight.journey = journey;
+    flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
+    flight.seen_ps = journey.waited ? lane.seen_ps : -1;
+  }
+  if (lane.context->observer)
+    lane.context->observer->on_operation({lane.context->run, lane.context->pe, lane.warp,
+                                          lane.op.kind, lane.op.bytes, lane.op_from_ps,
+                                          lane.at_ps});
+  lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
+  lane.in_op = false;
+  if (is_message(lane.op.kind)) lane.context->book->lane_done(lane.queue, lane.index);
 }
 
 void Sm::run(Lane& lane) {
   for (;;) {
-    if (!lane.in_put) {
-      // Between puts a lane may be far ahead; let the rest of the machine catch up.
+    if (!lane.in_op) {
+      // Between operations a lane may be far ahead; let the rest of the machine catch up.
       if (lane.at_ps > now_ps() + kQuantumPs) {
         resume_.push(lane.at_ps, static_cast<std::uint32_t>(
                                      std::find_if(lanes_.begin(), lanes_.end(),
@@ -97,12 +115,12 @@ void Sm::run(Lane& lane) {
                                      lanes_.begin()));
         return;
       }
-      if (!begin_put(lane)) return;
+      if (!begin_op(lane)) return;
     }
-    const Step& current = lane.context->program->put[lane.pc];
+    const Step& current = lane.context->program->of(lane.op.kind)[lane.pc];
     if (current.op == StepOp::kEnd) {
       enter(lane, Stage::kLookup);
-      end_put(lane);
+      end_op(lane);
       continue;
     }
     ++lane.pc;
@@ -110,7 +128,9 @@ void Sm::run(Lane& lane) {
   }
 }
 
-std::uint64_t Sm::operand(const Lane& lane, Value value) const {
+std::uint64_t Sm::operand(const Lane& lane, const Step& step, Value value) const {
+  const std::uint64_t next = lane.index + lane.entries;
+  const auto big_endian = [](std::uint64_t word) { return __builtin_bswap32(word & 0xffffffff); };
   switch (value) {
     case Value::kZero:
       return 0;
@@ -119,9 +139,38 @@ std::uint64_t Sm::operand(const Lane& lane, Value value) const {
     case Value::kIndex:
       return lane.index;
     case Value::kNext:
-      return lane.index + 1;
+      return next;
+    case Value::kEntries:
+      return lane.entries;
+    case Value::kRecord:
+      return big_endian(next & 0xffff);
+    case Value::kDoorbell:
+      return big_endian((next & 0xffff) << 8) |
+             static_cast<std::uint64_t>(big_endian(lane.queue << 8)) << 32;
+    case Value::kRegister:
+      return lane.value[step.operand];
+    case Value::kRegisterNext:
+      return lane.value[step.operand] + 1;
   }
   return 0;
+}
+
+std::uint64_t Sm::address_of(const Lane& lane, const Step& step, std::uint64_t index) const {
+  return lane.context->layout->address(*lane.context->program, step.word, lane.queue, index,
+                                       lane.number);
+}
+
+bool Sm::is_private(const Lane& lane, const Word& word, std::uint64_t address) const {
+  if (word.consumer_reads || is_host(address)) return false;
+  switch (lane.context->program->regions[word.region].owner) {
+    case Owner::kQueue:
+      return lane.alone;
+    case Owner::kLane:
+      return true;
+    case Owner::kAll:
+      return lane.alone_on_pe;
+  }
+  return false;
 }
 
 bool Sm::holds(const Lane& lane, const Step& step) const {
@@ -132,17 +181,20 @@ bool Sm::holds(const Lane& lane, const Step& step) const {
     case Condition::kRingWrapped:
       return lane.index >= program.depth;
     case Condition::kBatchBoundary:
-      return lane.puts % program.batch == 0 || lane.put.flush;
+      return lane.puts % program.batch == 0 || lane.op.flush;
     case Condition::kNewestOrMultiple:
-      return lane.value[step.reg] == lane.index + 1 || (lane.index + 1) % step.modulus == 0;
+      return lane.value[step.reg] == lane.index + lane.entries ||
+             lane.index / step.modulus != (lane.index + lane.entries) / step.modulus;
     case Condition::kAdvanced:
-      return lane.value[step.reg] < lane.index + 1;
+      return lane.value[step.reg] < lane.index + lane.entries;
     case Condition::kWaits:
-      return lane.put.wait;
+      return lane.op.wait;
     case Condition::kWaitsNot:
-      return !lane.put.wait;
+      return !lane.op.wait;
     case Condition::kRangNot:
       return !lane.rang;
+    case Condition::kBehind:
+      return lane.value[step.reg] < lane.value[step.operand];
   }
   return true;
 }
@@ -160,6 +212,25 @@ bool Sm::step(Lane& lane, const Step& step) {
       return true;
     case StepOp::kSkipUnless:
       if (!holds(lane, step)) lane.pc = step.target;
+      return true;
+    case StepOp::kPick: {
+      const RunContext& context = *lane.context;
+      const std::uint64_t choice = lane.value[step.reg];
+      lane.queue = static_cast<std::uint32_t>(
+          context.program->queues_by_peer
+              ? choice % (context.queues / context.pes) * context.pes + lane.peer
+              : choice % context.queues);
+      return true;
+    }
+    case StepOp::kVisit:
+      lane.home = lane.queue;
+      lane.queue = 0;
+      return true;
+    case StepOp::kNext:
+      if (++lane.queue < lane.context->queues)
+        lane.pc = step.target;
+      else
+        lane.queue = lane.home;
       return true;
     case StepOp::kStore:
       store_step(lane, step);
@@ -193,15 +264,21 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
 void Sm::store_step(Lane& lane, const Step& step) {
   const Program& program = *lane.context->program;
   const Word& word = program.words[step.word];
-  const std::uint64_t address =
-      lane.context->layout->address(program, step.word, lane.queue, lane.index);
+  const std::uint64_t address = address_of(lane, step, lane.index + step.block);
   const double interval = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
   lane.at_ps += cycles_ps(interval * step.count);
-  const std::uint64_t value = operand(lane, step.value);
-  const std::uint32_t total = std::min<std::uint32_t>(step.bytes * step.count, 64);
-  for (std::uint32_t i = 0; i < total; i += 8)
-    std::copy_n(reinterpret_cast<const std::uint8_t*>(&value),
-                std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
+  const std::uint64_t value = operand(lane, step, step.value);
+  std::uint32_t total =
+      std::min<std::uint32_t>(step.bytes * step.count, static_cast<std::uint32_t>(lane.bytes.size()));
+  if (step.form != EntryForm::kNone) {
+    total = lane.context->encode({step.form, lane.number, lane.queue, lane.index + step.block,
+                                  lane.op.bytes, lane.puts, step.block + 1 == lane.entries},
+                                 lane.bytes);
+  } else {
+    for (std::uint32_t i = 0; i < total; i += 8)
+      std::copy_n(reinterpret_cast<const std::uint8_t*>(&value),
+                  std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
+  }
   Access& access = lane.access;
   access.kind = AccessKind::kStore;
   access.sm = id_;
@@ -214,13 +291,13 @@ void Sm::store_step(Lane& lane, const Step& step) {
   touched(lane, address);
   if (is_host(address) && total > 8) lane.host_entry = true;
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
-  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+  if (is_private(lane, word, address)) {
     memory->b_transport(lane.payload, delay);
   } else {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     memory->nb_transport_fw(lane.payload, phase, delay);
   }
-  if (step.word == program.consumer.announcement) lane.rang = true;
+  if (step.word == program.announcement()) lane.rang = true;
 }
 
 bool Sm::fence_step(Lane& lane, const Step& step) {
@@ -270,14 +347,15 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
 bool Sm::memory_step(Lane& lane, const Step& step) {
   const Program& program = *lane.context->program;
   const Word& word = program.words[step.word];
+  // A poll looks where the last entry that it waits for completes.
   const std::uint64_t address =
-      lane.context->layout->address(program, step.word, lane.queue, lane.index);
+      address_of(lane, step, step.op == StepOp::kPoll ? wanted(lane, step) - 1 : lane.index);
   Access& access = lane.access;
   access.sm = id_;
   access.rounds = 0;
   access.retry_ps = cycles_ps(step.cycles);
   access.atomic = step.atomic;
-  access.value = operand(lane, step.value);
+  access.value = operand(lane, step, step.value);
   switch (step.op) {
     case StepOp::kLoad:
       access.kind = AccessKind::kLoad;
@@ -287,12 +365,13 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
       break;
     case StepOp::kSpin:
       access.kind = AccessKind::kSpin;
-      access.expected = operand(lane, step.expected);
+      access.expected = operand(lane, step, step.expected);
       break;
     default:
       access.kind = AccessKind::kPoll;
-      access.threshold =
-          step.until == Until::kSlotFree ? lane.index + 1 - program.depth : lane.index + 1;
+      access.threshold = wanted(lane, step);
+      access.encoding = word.encoding;
+      access.entries = word.entries;
   }
   if (access.kind != AccessKind::kLoad && access.kind != AccessKind::kPoll) touched(lane, address);
   lane.payload.set_command(tlm::TLM_READ_COMMAND);
@@ -301,11 +380,11 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   lane.payload.set_streaming_width(word.bytes);
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   const Ps before_ps = static_cast<Ps>(delay.value());
-  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+  if (is_private(lane, word, address)) {
     const std::uint64_t operand_value = access.value;
     memory->b_transport(lane.payload, delay);
     const bool waits = (step.op == StepOp::kSpin && access.value != access.expected) ||
-                       (step.op == StepOp::kPoll && access.value < access.threshold);
+                       (step.op == StepOp::kPoll && access.counted(access.value) < access.threshold);
     if (waits) {
       access.value = operand_value;
       lane.pending = &step;
@@ -323,6 +402,20 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   return false;
 }
 
+std::uint64_t Sm::wanted(const Lane& lane, const Step& step) const {
+  switch (step.until) {
+    case Until::kSlotFree:
+      return lane.index + lane.entries - lane.context->program->depth;
+    case Until::kCompleted:
+      return lane.index + lane.entries;
+    case Until::kReached:
+      return lane.value[step.operand];
+    case Until::kSignalled:
+      return lane.waits;
+  }
+  return 0;
+}
+
 void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
   const std::uint8_t reg = step.reg;
   if (reg != kNoRegister) {
@@ -331,8 +424,8 @@ void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
   }
   if (step.is_index) {
     lane.index = lane.access.value;
-    lane.context->book->open(lane.queue, lane.index);
-    lane.context->on_index(lane.queue, lane.index, lane.put.bytes);
+    lane.context->book->open(lane.queue, lane.index, lane.entries);
+    lane.context->on_index(lane.queue, lane.index, lane.op.bytes);
   }
   if (step.wait) lane.at_ps = std::max(lane.at_ps, back_ps);
   if (step.op == StepOp::kPoll) {
@@ -362,11 +455,11 @@ tlm::tlm_sync_enum Sm::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::t
 }
 
 void Sm::report(CounterSink& sink) const {
-  if (counters_.puts == 0) return;
+  if (counters_.messages == 0) return;
   const auto count = [&](const char* counter, std::uint64_t value) {
     sink.add("gpu0.sm", counter, static_cast<double>(value), "count");
   };
-  count("puts", counters_.puts);
+  count("messages", counters_.messages);
   count("store instructions", counters_.stores);
   count("fences cta", counters_.fences_cta);
   count("fences gpu", counters_.fences_gpu);

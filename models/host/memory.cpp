@@ -36,6 +36,11 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
   const Access& access = *payload.get_extension<Access>();
   const std::uint64_t address = payload.get_address();
   const Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
+  if (access.kind == AccessKind::kStore && access.device) {
+    core_owned_[(address - kHostBase) / kLineBytes] = 0;
+    arrivals_.push(at_ps, {&payload, address, 0, payload.get_streaming_width(), 0});
+    return tlm::TLM_ACCEPTED;
+  }
   if (access.kind == AccessKind::kStore) {
     Arrival arrival{nullptr, address, 0, payload.get_data_length(), 0};
     if (arrival.bytes > 8) return tlm::TLM_COMPLETED;  // an entry's body came ahead, untimed
@@ -68,6 +73,22 @@ void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
     return;
   }
   Access& access = *arrival.payload->get_extension<Access>();
+  tlm::tlm_phase phase = tlm::BEGIN_RESP;
+  sc_core::sc_time delay =
+      sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
+  if (access.device && access.kind != AccessKind::kAtomic) {
+    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        arrival.payload->get_streaming_width(), memory_.size() - offset));
+    if (access.kind == AccessKind::kStore) {
+      std::copy_n(arrival.payload->get_data_ptr(), bytes, memory_.data(offset));
+      if (watch_ && arrival.address >= watch_begin_ && arrival.address < watch_end_)
+        watch_(arrival.address, memory_.load(offset, 8), at_ps);
+    } else {
+      std::copy_n(memory_.data(offset), bytes, arrival.payload->get_data_ptr());
+    }
+    from_root->nb_transport_bw(*arrival.payload, phase, delay);
+    return;
+  }
   const std::uint64_t old = memory_.load(offset, arrival.bytes);
   if (access.kind == AccessKind::kAtomic) {
     std::uint64_t next = access.value;
@@ -76,9 +97,6 @@ void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
     memory_.store(offset, next, arrival.bytes);
   }
   access.value = old;
-  tlm::tlm_phase phase = tlm::BEGIN_RESP;
-  sc_core::sc_time delay =
-      sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
   from_root->nb_transport_bw(*arrival.payload, phase, delay);
 }
 

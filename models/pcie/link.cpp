@@ -42,7 +42,7 @@ void Link::clear_counters() {
 Ps Link::send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const char* block,
               const char* what) {
   const Ps start_ps = std::max(at_ps, direction.free_ps);
-  const Ps length_ps = ps_from_ns(train_ns(spec_, payload_bytes));
+  const Ps length_ps = train_ps(payload_bytes);
   direction.free_ps = start_ps + length_ps;
   direction.busy_ps += length_ps;
   const auto tlps = static_cast<std::uint64_t>(
@@ -54,6 +54,10 @@ Ps Link::send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const
   if (observer_ && observer_->wants_activity())
     observer_->on_activity({block, what, start_ps, direction.free_ps});
   return direction.free_ps;
+}
+
+Ps Link::train_ps(std::uint64_t payload_bytes) const {
+  return ps_from_ns(train_ns(spec_, payload_bytes));
 }
 
 Ps Link::send_up(Ps at_ps, std::uint64_t payload_bytes, const char* what) {

@@ -26,14 +26,16 @@ double train_ns(const PcieSpec& spec, std::uint64_t payload_bytes);
 /// Upstream is from the device to the root complex.
 class Link : public sc_core::sc_module {
  public:
-  tlm_utils::simple_target_socket<Link> from_device{"from_device"};
-  tlm_utils::simple_initiator_socket<Link> to_root{"to_root"};
+  tlm_utils::simple_target_socket_optional<Link> from_device{"from_device"};
+  tlm_utils::simple_initiator_socket_optional<Link> to_root{"to_root"};
 
   Link(sc_core::sc_module_name name, const PcieSpec& spec);
   void reset(std::uint64_t seed);
   /// Reserves one direction for a train of TLPs from at_ps on; the time its last byte has left.
   Ps send_up(Ps at_ps, std::uint64_t payload_bytes, const char* what);
   Ps send_down(Ps at_ps, std::uint64_t payload_bytes, const char* what);
+  /// How long a train of TLPs occupies one direction.
+  Ps train_ps(std::uint64_t payload_bytes) const;
   void report(CounterSink& sink) const;
   void clear_counters();
   void set_observer(Observer* observer) { observer_ = observer; }

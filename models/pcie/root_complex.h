@@ -18,6 +18,7 @@ namespace marrow::pcie {
 class RootComplex : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<RootComplex> from_link{"from_link"};
+  tlm_utils::simple_target_socket_optional<RootComplex> from_switch{"from_switch"};
   tlm_utils::simple_initiator_socket<RootComplex> to_memory{"to_memory"};
 
   RootComplex(sc_core::sc_module_name name, const HostSpec& host);
@@ -33,7 +34,9 @@ class RootComplex : public sc_core::sc_module {
                                      sc_core::sc_time& delay);
 
   const HostSpec host_;
-  Ps last_posted_ps_ = 0;
+  Ps last_posted_ps_ = 0;         ///< of what came up the GPU's link
+  Ps device_posted_ps_ = 0;       ///< of what came from a device
+
   std::vector<Ps> posted_by_sm_ps_;  ///< -1: nothing yet
 };
 

@@ -1,0 +1,59 @@
+#include "models/nic/dma.h"
+
+namespace marrow::nic {
+
+DmaChannel::DmaChannel(sc_core::sc_module_name name, std::function<void(Dma&, Ps)> done)
+    : sc_module(name), done_(std::move(done)) {
+  memory.register_nb_transport_bw(this, &DmaChannel::nb_transport_bw);
+}
+
+Dma& DmaChannel::take(Dma::Purpose purpose, std::uint32_t queue, std::uint64_t index) {
+  if (free_.empty()) {
+    Dma& fresh = *all_.emplace_back(std::make_unique<Dma>());
+    fresh.set_extension(&fresh.access);
+    fresh.access.device = true;
+    fresh.set_data_ptr(fresh.bytes.data());
+    free_.push_back(&fresh);
+  }
+  Dma& dma = *free_.back();
+  free_.pop_back();
+  dma.purpose = purpose;
+  dma.queue = queue;
+  dma.index = index;
+  return dma;
+}
+
+void DmaChannel::read(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
+  ++reads_;
+  dma.access.kind = AccessKind::kLoad;
+  dma.set_command(tlm::TLM_READ_COMMAND);
+  go(dma, at_ps, address, bytes);
+}
+
+void DmaChannel::write(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
+  ++writes_;
+  dma.access.kind = AccessKind::kStore;
+  dma.set_command(tlm::TLM_WRITE_COMMAND);
+  go(dma, at_ps, address, bytes);
+}
+
+void DmaChannel::go(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
+  const bool real = dma.purpose == Dma::Purpose::kEntries || dma.purpose == Dma::Purpose::kCqe;
+  dma.set_address(address);
+  dma.set_data_length(static_cast<unsigned>(bytes));
+  dma.set_streaming_width(static_cast<unsigned>(real ? bytes : std::min<std::uint64_t>(bytes, 8)));
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  sc_core::sc_time delay = sc_core::sc_time::from_value(
+      static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
+  memory->nb_transport_fw(dma, phase, delay);
+}
+
+tlm::tlm_sync_enum DmaChannel::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                               sc_core::sc_time& delay) {
+  Dma& dma = static_cast<Dma&>(payload);
+  done_(dma, now_ps() + static_cast<Ps>(delay.value()));
+  free_.push_back(&dma);
+  return tlm::TLM_COMPLETED;
+}
+
+}  // namespace marrow::nic

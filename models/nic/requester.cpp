@@ -1,0 +1,401 @@
+#include "models/nic/requester.h"
+
+#include <algorithm>
+#include <string>
+
+namespace marrow::nic {
+
+Requester::Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
+                     ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric)
+    : sc_module(name),
+      spec_(spec),
+      dma_(dma),
+      contexts_(contexts),
+      translations_(translations),
+      fabric_(fabric),
+      timers_("timers", [this](Timer& timer, Ps at_ps) { timeout(timer, at_ps); }) {}
+
+void Requester::start(const Connections& connections) {
+  to_ = connections;
+  queues_.clear();
+  queues_.resize(connections.peers.size());
+  turns_.clear();
+  fetches_ = 0;
+  engine_free_ps_ = 0;
+  complaint_.clear();
+}
+
+void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> bytes, Ps at_ps) {
+  ++counters_.doorbells;
+  const Program& program = *to_.program;
+  const Word& word = program.words[program.nic.doorbell];
+  const auto page = static_cast<std::uint32_t>((address - to_.layout->region_begin(word.region)) /
+                                               program.regions[word.region].stride_bytes);
+  if (page >= queues_.size()) return;
+  std::uint64_t head = 0;
+  std::copy_n(bytes.data(), std::min<std::size_t>(bytes.size(), 8),
+              reinterpret_cast<std::uint8_t*>(&head));
+  Queue& queue = queues_[page];
+  const bool pushed = bytes.size() > 8;
+  // A pushed entry's first bytes give its own index; its length is in its control segment.
+  const Doorbell bell = decode_doorbell(head);
+  const std::uint16_t next =
+      pushed ? static_cast<std::uint16_t>(bell.next_index +
+                                          blocks(claimed_units(bytes.subspan<0, 8>())))
+             : bell.next_index;
+  const std::uint16_t ahead = static_cast<std::uint16_t>(next - queue.announced);
+  const std::uint32_t qpn = pushed ? decode(bytes, Transport::kRc).request.qpn : bell.qpn;
+  if (queue.failed || qpn != page) {
+    ++counters_.refused;
+    return;
+  }
+  if (ahead == 0) return;  // said before
+  if (ahead > program.depth) {
+    fail(page, queue.announced, Opcode::kNop, Syndrome::kLocalQpOperation,
+         "a doorbell announces more entries than the queue has", at_ps);
+    return;
+  }
+  const std::uint64_t first = queue.announced;
+  queue.announced += ahead;
+  to_.book->arrived(page, queue.announced, at_ps);
+  queue.seen_ps = at_ps + ps_from_ns(spec_.doorbell_ns);
+  if (pushed && queue.fetched == first) {
+    ++counters_.pushed;
+    queue.fetched = queue.announced;
+    if (Flight* f = to_.book->message(page, first)) f->started_ps = queue.seen_ps;
+    entries_here(page, first, bytes, queue.seen_ps);
+    return;
+  }
+  activate(page, queue.seen_ps);
+}
+
+void Requester::activate(std::uint32_t q, Ps at_ps) {
+  Queue& queue = queues_[q];
+  if (queue.fetching || queue.waiting || queue.failed || queue.fetched >= queue.announced) return;
+  if (fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+    fetch(q, at_ps);
+    return;
+  }
+  queue.waiting = true;
+  turns_.push_back(q);
+}
+
+void Requester::fetch(std::uint32_t q, Ps at_ps) {
+  Queue& queue = queues_[q];
+  const std::uint64_t depth = to_.program->depth;
+  const std::uint64_t count = std::min({queue.announced - queue.fetched,
+                                        static_cast<std::uint64_t>(spec_.fetch_entries),
+                                        depth - queue.fetched % depth});
+  for (std::uint64_t i = queue.fetched; i < queue.fetched + count; ++i)
+    if (Flight* f = to_.book->message(q, i)) f->started_ps = at_ps;
+  ++counters_.fetches;
+  counters_.entries += count;
+  ++fetches_;
+  queue.fetching = true;
+  Dma& dma = dma_.take(Dma::Purpose::kEntries, q, queue.fetched);
+  dma.count = count;
+  const std::uint64_t address =
+      to_.layout->address(*to_.program, to_.program->nic.entry, q, queue.fetched);
+  queue.fetched += count;
+  dma_.read(dma, at_ps, address, count * kWqebbBytes);
+}
+
+void Requester::dma_done(Dma& dma, Ps at_ps) {
+  switch (dma.purpose) {
+    case Dma::Purpose::kEntries: {
+      --fetches_;
+      queues_[dma.queue].fetching = false;
+      entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
+      // Round robin: those that wait go first.
+      activate(dma.queue, at_ps);
+      if (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+        const std::uint32_t next = turns_.front();
+        turns_.pop_front();
+        queues_[next].waiting = false;
+        fetch(next, at_ps);
+      }
+      return;
+    }
+    case Dma::Purpose::kGather: {
+      Queue& queue = queues_[dma.queue];
+      const auto it = std::find_if(queue.sent.begin(), queue.sent.end(), [&](const Sent& s) {
+        return s.message.index == dma.index;
+      });
+      if (it == queue.sent.end()) return;
+      it->message.value = dma.head();
+      it->ready = true;
+      it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
+      // Cut-through: the first packet may leave while later ones still arrive.
+      const Ps rest_ps = dma.count ? static_cast<Ps>(dma.count) : 0;
+      it->first_ps = it->last_ps - rest_ps;
+      drain(dma.queue);
+      return;
+    }
+    case Dma::Purpose::kCqe: {
+      ++counters_.cqes;
+      // A completion stands for all entries before it.
+      for (std::uint64_t& i = queues_[dma.queue].completed; i <= dma.index; ++i)
+        if (to_.book->holds(dma.queue, i)) to_.book->completed(dma.queue, i, at_ps);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+void Requester::entries_here(std::uint32_t q, std::uint64_t index,
+                             std::span<const std::uint8_t> bytes, Ps at_ps) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    if (queues_[q].failed) return;
+    const std::uint32_t taken =
+        execute(q, index + at / kWqebbBytes, bytes.subspan(at), at_ps);
+    at += static_cast<std::size_t>(std::max(taken, 1u)) * kWqebbBytes;
+  }
+}
+
+Ps Requester::context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps) {
+  Ps spent_ps = ps_from_ns(spec_.translate_ns);
+  if (!contexts_.look(q)) spent_ps += ps_from_ns(spec_.miss_ns);
+  if (address != 0 &&
+      !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
+    spent_ps += ps_from_ns(spec_.miss_ns);
+  return at_ps + spent_ps;
+}
+
+std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
+                                 std::span<const std::uint8_t> bytes, Ps at_ps) {
+  Queue& queue = queues_[q];
+  const DecodeResult entry = decode(bytes, to_.program->nic.dc ? Transport::kDc : Transport::kRc);
+  const WorkRequest& request = entry.request;
+  if (!entry.ok() || request.qpn != q || request.index != (index & 0xffff)) {
+    fail(q, index, request.opcode,
+         entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
+         entry.ok() ? "the entry is not the one announced: its index or queue pair number differ"
+                    : entry.reason,
+         at_ps);
+    return blocks(entry.ds);
+  }
+  ++counters_.messages;
+  const Ps begin_ps = std::max({at_ps + ps_from_ns(spec_.decode_ns), engine_free_ps_, queue.free_ps});
+  engine_free_ps_ = begin_ps + ps_from_ns(spec_.message_interval_ns);
+  queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
+  Flight* f = to_.book->message(q, index);
+  if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
+  const bool gathers = !request.is_inline && request.bytes > 0 &&
+                       request.opcode == Opcode::kRdmaWrite;
+  Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
+  Sent sent;
+  sent.opcode = request.opcode;
+  sent.asks = request.fm_ce_se & kCqUpdate;
+  wire::Message& message = sent.message;
+  message.from = to_.port;
+  message.to = to_.peers[q];
+  message.queue = q;
+  message.index = index + blocks(entry.ds) - 1;
+  message.address = request.raddr;
+  message.bytes = request.bytes;
+  message.book = to_.book;
+  if (to_.program->nic.dc && request.av.form != AddressVector::Form::kNone) {
+    message.to = request.av.destination;
+    // The initiator connects anew where the last destination has been let go.
+    if (queue.dc_peer != message.to || queue.sent.empty())
+      ready_ps += ps_from_ns(spec_.dc_connect_ns);
+    queue.dc_peer = message.to;
+  }
+  switch (request.opcode) {
+    case Opcode::kRdmaWrite:
+      message.kind = wire::Message::Kind::kWrite;
+      break;
+    case Opcode::kRdmaRead:
+      message.kind = wire::Message::Kind::kRead;
+      sent.sink = request.laddr;
+      break;
+    case Opcode::kAtomicFa:
+    case Opcode::kMaskedFa:
+      message.kind = wire::Message::Kind::kAtomic;
+      message.atomic = wire::Message::Atomic::kAdd;
+      message.value = request.swap_add;
+      sent.sink = request.laddr;
+      break;
+    case Opcode::kAtomicCs:
+    case Opcode::kMaskedCs:
+      message.kind = wire::Message::Kind::kAtomic;
+      message.atomic = request.opcode == Opcode::kAtomicCs || request.compare_mask != 0
+                           ? wire::Message::Atomic::kCompareSwap
+                           : wire::Message::Atomic::kSwap;
+      message.value = request.swap_add;
+      message.compare = request.compare;
+      sent.sink = request.laddr;
+      break;
+    default:
+      sent.local = true;  // NOP, DUMP: nothing for the wire
+  }
+  if (!sent.local) message.psn = queue.psn++;
+  if (request.is_inline)
+    std::copy_n(request.inline_data.data(), std::min<std::size_t>(request.inline_data.size(), 8),
+                reinterpret_cast<std::uint8_t*>(&message.value));
+  if (f && f->translated_ps < 0) f->translated_ps = ready_ps;
+  sent.ready = !gathers;
+  sent.first_ps = sent.last_ps = ready_ps + ps_from_ns(spec_.transmit_ns);
+  queue.sent.push_back(sent);
+  if (gathers) {
+    Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
+    dma.count = 0;
+    const std::uint64_t mtu = fabric_.mtu_bytes();
+    if (request.bytes > mtu) dma.count = static_cast<std::uint64_t>(fabric_.port_ps(request.bytes - mtu));
+    dma_.read(dma, ready_ps, request.laddr, request.bytes);
+  } else {
+    drain(q);
+  }
+  return blocks(entry.ds);
+}
+
+void Requester::drain(std::uint32_t q) {
+  Queue& queue = queues_[q];
+  for (; queue.next < queue.sent.size() && queue.sent[queue.next].ready; ++queue.next) {
+    Sent& sent = queue.sent[queue.next];
+    if (sent.local) {
+      sent.left = sent.done = true;
+      sent.done_ps = sent.last_ps;
+      continue;
+    }
+    transmit(q, sent);
+  }
+  settle(q);
+}
+
+void Requester::transmit(std::uint32_t q, Sent& sent) {
+  const auto way = fabric_.send(sent.message, sent.first_ps, sent.last_ps);
+  Flight* f = sent.left ? nullptr : to_.book->message(q, sent.message.index);
+  if (f && f->transmitted_ps < 0) {
+    f->gathered_ps = sent.first_ps;
+    f->transmitted_ps = way.left_ps;
+    f->wired_ps = way.arrived_ps;
+  }
+  sent.left = true;
+  if (fabric_.loses())
+    timers_.push(std::max(way.left_ps, now_ps()) + ps_from_ns(spec_.ack_timeout_us * 1000),
+                 {q, sent.message.psn});
+}
+
+void Requester::answered(const wire::Message& message, Ps at_ps) {
+  using Kind = wire::Message::Kind;
+  Queue& queue = queues_[message.queue];
+  const Ps known_ps = at_ps + ps_from_ns(spec_.ack_receive_ns);
+  if (message.kind == Kind::kNak) {
+    // Go back: everything from the missing request on leaves again.
+    ++counters_.repeated;
+    for (std::size_t i = 0; i < queue.next; ++i) {
+      Sent& sent = queue.sent[i];
+      if (sent.done || sent.local || sent.message.psn < message.psn) continue;
+      sent.first_ps = sent.last_ps = std::max(sent.first_ps, known_ps);
+      transmit(message.queue, sent);
+    }
+    return;
+  }
+  const bool cumulative = message.kind == Kind::kAck;
+  for (Sent& sent : queue.sent) {
+    if (!sent.left) break;
+    if (sent.local || sent.done) continue;
+    if (sent.message.psn > message.psn) break;
+    if (sent.message.psn < message.psn && sent.message.kind != Kind::kWrite) continue;
+    if (message.kind == Kind::kRefused && sent.message.psn == message.psn) {
+      fail(message.queue, sent.message.index, sent.opcode, Syndrome::kRemoteAccess,
+           "the entry's remote address lies outside registered memory", known_ps);
+      return;
+    }
+    if (cumulative && sent.message.psn == message.psn && sent.message.kind != Kind::kWrite) continue;
+    sent.done = true;
+    sent.done_ps = known_ps;
+    if (Flight* f = to_.book->message(message.queue, sent.message.index)) f->acked_ps = known_ps;
+    if (sent.sink != 0 && sent.message.psn == message.psn) {
+      Dma& dma = dma_.take(Dma::Purpose::kSink, message.queue, sent.message.index);
+      dma.set_head(message.value);
+      dma_.write(dma, known_ps, sent.sink, std::max<std::uint64_t>(message.bytes, 8));
+    }
+  }
+  settle(message.queue);
+}
+
+void Requester::settle(std::uint32_t q) {
+  Queue& queue = queues_[q];
+  while (!queue.sent.empty() && queue.sent.front().done) {
+    const Sent sent = queue.sent.front();
+    queue.sent.pop_front();
+    --queue.next;
+    queue.done_ps = std::max(queue.done_ps, sent.done_ps);
+    if (sent.asks) complete(q, sent, queue.done_ps, Syndrome::kNone);
+  }
+}
+
+void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome syndrome) {
+  Queue& queue = queues_[q];
+  const Program& program = *to_.program;
+  const NicProgram& nic = program.nic;
+  const Word& word = program.words[nic.completion];
+  const std::uint64_t number = queue.cqes++;
+  Dma& dma = dma_.take(Dma::Purpose::kCqe, q, sent.message.index);
+  Completion cqe;
+  cqe.opcode =
+      syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
+  cqe.owner = nic.kind == NicProgram::Completion::kCollapsed
+                  ? 0
+                  : cqe_owner(number, std::max(word.entries, 1u));
+  cqe.wqe_counter = static_cast<std::uint16_t>(sent.message.index);
+  cqe.qpn = q;
+  cqe.send_opcode = sent.opcode;
+  cqe.byte_count = static_cast<std::uint32_t>(sent.message.bytes);
+  cqe.syndrome = syndrome;
+  encode_cqe(cqe, std::span<std::uint8_t, kCqeBytes>(dma.bytes.data(), kCqeBytes));
+  const std::uint64_t place = nic.kind == NicProgram::Completion::kCollapsed ? 0 : number;
+  const std::uint64_t address =
+      to_.layout->address(program, nic.completion, q, place) / kCqeBytes * kCqeBytes;
+  dma_.write(dma, at_ps + ps_from_ns(spec_.cqe_ns), address, kCqeBytes);
+}
+
+void Requester::fail(std::uint32_t q, std::uint64_t index, Opcode opcode, Syndrome syndrome,
+                     const std::string& reason, Ps at_ps) {
+  ++counters_.refused;
+  queues_[q].failed = true;
+  if (complaint_.empty())
+    complaint_ = "queue " + std::to_string(q) + ", entry " + std::to_string(index) + ": " + reason +
+                 " (CQE error, syndrome " + std::to_string(static_cast<int>(syndrome)) + ")";
+  Sent sent;
+  sent.message.index = index;
+  sent.opcode = opcode;
+  complete(q, sent, at_ps, syndrome);
+}
+
+void Requester::timeout(Timer& timer, Ps at_ps) {
+  Queue& queue = queues_[timer.queue];
+  for (std::size_t i = 0; i < queue.next; ++i) {
+    Sent& sent = queue.sent[i];
+    if (sent.done || sent.local || sent.message.psn != timer.psn) continue;
+    if (++sent.retries > static_cast<std::uint32_t>(spec_.retries)) {
+      if (!queue.failed)
+        fail(timer.queue, sent.message.index, sent.opcode, Syndrome::kTransportRetryExceeded,
+             "no acknowledgement after all retries", at_ps);
+      return;
+    }
+    ++counters_.repeated;
+    sent.first_ps = sent.last_ps = at_ps;
+    transmit(timer.queue, sent);
+    return;
+  }
+}
+
+void Requester::report(CounterSink& sink) const {
+  const auto count = [&](const char* counter, std::uint64_t value) {
+    sink.add(name(), counter, static_cast<double>(value), "count");
+  };
+  count("doorbells", counters_.doorbells);
+  count("of them pushed entries", counters_.pushed);
+  count("entry fetches", counters_.fetches);
+  count("entries fetched", counters_.entries);
+  count("messages", counters_.messages);
+  count("completions", counters_.cqes);
+  count("sent again", counters_.repeated);
+  count("refused", counters_.refused);
+}
+
+}  // namespace marrow::nic

@@ -1,0 +1,118 @@
+// The NIC's sending side: doorbells, the queue pairs' turns, work queue entries, payload, packets,
+// acknowledgements and completions.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "models/common/delay_line.h"
+#include "models/common/journey_book.h"
+#include "models/common/program.h"
+#include "models/common/queues.h"
+#include "models/nic/context_cache.h"
+#include "models/nic/dma.h"
+#include "models/nic/mlx5.h"
+#include "models/nic/spec.h"
+#include "models/wire/fabric.h"
+
+namespace marrow::nic {
+
+/// What a run gives to a NIC.
+struct Connections {
+  const Program* program = nullptr;
+  const QueueLayout* layout = nullptr;
+  JourneyBook* book = nullptr;
+  std::uint32_t port = 0;                ///< own port of the fabric
+  std::vector<std::uint32_t> peers;      ///< by queue: the port at the other end
+  std::uint64_t gpu_bytes = 0, host_bytes = 0;  ///< registered memory
+};
+
+class Requester : public sc_core::sc_module {
+ public:
+  Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
+            ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
+  void start(const Connections& connections);
+
+  /// A store into the register page arrives. Bytes beyond the first 8 are a pushed entry.
+  void doorbell(std::uint64_t address, std::span<const std::uint8_t> bytes, Ps at_ps);
+  void dma_done(Dma& dma, Ps at_ps);
+  /// An acknowledgement or a response arrives at the port.
+  void answered(const wire::Message& message, Ps at_ps);
+
+  /// What is wrong with a queue that stopped, or empty.
+  const std::string& complaint() const { return complaint_; }
+  void report(CounterSink& sink) const;
+  void clear_counters() { counters_ = {}; }
+
+ private:
+  /// An entry that has been read and not yet been acknowledged.
+  struct Sent {
+    wire::Message message;
+    std::uint64_t sink = 0;  ///< own memory for an answer's data
+    bool asks = false;       ///< for a CQE
+    bool ready = false;      ///< payload gathered
+    bool left = false;       ///< transmitted at least once
+    bool done = false;       ///< acknowledged
+    bool local = false;      ///< NOP: nothing to transmit
+    Ps first_ps = 0, last_ps = 0;
+    Ps done_ps = 0;
+    std::uint32_t retries = 0;
+    Opcode opcode = Opcode::kNop;
+  };
+  struct Queue {
+    std::uint64_t announced = 0, fetched = 0;
+    bool fetching = false, waiting = false, failed = false;
+    Ps free_ps = 0;           ///< until the next message may be worked on
+    Ps done_ps = 0;           ///< of the last entry that is done
+    Ps seen_ps = 0;           ///< last doorbell was understood
+    std::deque<Sent> sent;
+    std::size_t next = 0;     ///< of `sent`: first that has not left
+    std::uint64_t psn = 0;
+    std::uint64_t cqes = 0;
+    std::uint64_t completed = 0;  ///< entries below are told to be complete
+    std::uint32_t dc_peer = 0xffffffff;
+  };
+  struct Timer {
+    std::uint32_t queue;
+    std::uint64_t psn;
+  };
+
+  void activate(std::uint32_t q, Ps at_ps);
+  void fetch(std::uint32_t q, Ps at_ps);
+  void entries_here(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
+                    Ps at_ps);
+  std::uint32_t execute(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
+                        Ps at_ps);
+  void drain(std::uint32_t q);
+  void transmit(std::uint32_t q, Sent& sent);
+  void settle(std::uint32_t q);
+  void complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome syndrome);
+  void fail(std::uint32_t q, std::uint64_t index, Opcode opcode, Syndrome syndrome,
+            const std::string& reason, Ps at_ps);
+  void timeout(Timer& timer, Ps at_ps);
+  Ps context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps);
+
+  const NicSpec spec_;
+  DmaChannel& dma_;
+  ContextCache& contexts_;
+  ContextCache& translations_;
+  wire::Fabric& fabric_;
+  Connections to_;
+  std::vector<Queue> queues_;
+  std::deque<std::uint32_t> turns_;  ///< queues that wait for a fetch
+  std::uint32_t fetches_ = 0;
+  Ps engine_free_ps_ = 0;
+  DelayLine<Timer> timers_;
+  std::string complaint_;
+  struct Counts {
+    std::uint64_t doorbells = 0, pushed = 0, fetches = 0, entries = 0, messages = 0, cqes = 0;
+    std::uint64_t repeated = 0, refused = 0;
+  } counters_;
+};
+
+}  // namespace marrow::nic

@@ -1,0 +1,177 @@
+#include "models/nic/responder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace marrow::nic {
+
+Responder::Responder(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
+                     ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric)
+    : sc_module(name),
+      spec_(spec),
+      dma_(dma),
+      contexts_(contexts),
+      translations_(translations),
+      fabric_(fabric) {}
+
+void Responder::start(const Connections& connections) {
+  to_ = connections;
+  free_ps_ = 0;
+  expected_.clear();
+  told_.clear();
+  kept_.clear();
+  kept_free_.clear();
+  atomics_.clear();
+  atomic_under_way_ = false;
+}
+
+bool Responder::registered(const wire::Message& message) const {
+  const std::uint64_t base = is_host(message.address) ? kHostBase : 0;
+  const std::uint64_t size = is_host(message.address) ? to_.host_bytes : to_.gpu_bytes;
+  // Of a long payload only the start lies in modelled memory.
+  return !is_nic(message.address) &&
+         message.address - base + std::min<std::uint64_t>(message.bytes, 8) <= size;
+}
+
+std::size_t Responder::keep(const wire::Message& message) {
+  if (kept_free_.empty()) {
+    kept_.push_back(message);
+    return kept_.size() - 1;
+  }
+  const std::size_t slot = kept_free_.back();
+  kept_free_.pop_back();
+  kept_[slot] = message;
+  return slot;
+}
+
+void Responder::requested(const wire::Message& message, Ps at_ps) {
+  const std::uint64_t connection = static_cast<std::uint64_t>(message.from) << 32 | message.queue;
+  if (fabric_.loses()) {
+    std::uint64_t& expected = expected_[connection];
+    if (message.psn < expected) {  // its acknowledgement was lost
+      answer(message, wire::Message::Kind::kAck, at_ps + ps_from_ns(spec_.receive_ns));
+      return;
+    }
+    if (message.psn > expected) {
+      ++counters_.dropped;
+      if (!std::exchange(told_[connection], true)) {
+        wire::Message missing = message;
+        missing.psn = expected;
+        answer(missing, wire::Message::Kind::kNak, at_ps + ps_from_ns(spec_.receive_ns));
+      }
+      return;
+    }
+    ++expected;
+    told_[connection] = false;
+  }
+  carry_out(message, at_ps);
+}
+
+void Responder::carry_out(const wire::Message& message, Ps at_ps) {
+  ++counters_.requests;
+  const Ps begin_ps = std::max(at_ps, free_ps_);
+  Ps ready_ps = begin_ps + ps_from_ns(spec_.receive_ns);
+  const std::uint64_t connection = static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue;
+  if (!contexts_.look(connection)) ready_ps += ps_from_ns(spec_.miss_ns);
+  if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
+    ready_ps += ps_from_ns(spec_.miss_ns);
+  free_ps_ = begin_ps + ps_from_ns(spec_.receive_interval_ns);
+  if (!registered(message)) {
+    ++counters_.refused;
+    answer(message, wire::Message::Kind::kRefused, ready_ps);
+    return;
+  }
+  using Kind = wire::Message::Kind;
+  switch (message.kind) {
+    case Kind::kWrite: {
+      if (Flight* f = message.book->message(message.queue, message.index))
+        f->received_ps = ready_ps;
+      if (message.bytes > 0) {
+        Dma& dma = dma_.take(Dma::Purpose::kPlace, message.queue, message.index);
+        dma.count = keep(message);
+        dma.set_head(message.value);
+        dma_.write(dma, ready_ps, message.address, message.bytes);
+      }
+      answer(message, Kind::kAck, ready_ps + ps_from_ns(spec_.ack_ns));
+      return;
+    }
+    case Kind::kRead: {
+      Dma& dma = dma_.take(Dma::Purpose::kSource, message.queue, message.index);
+      dma.count = keep(message);
+      dma_.read(dma, ready_ps, message.address, message.bytes);
+      return;
+    }
+    case Kind::kAtomic:
+      ++counters_.atomics;
+      atomics_.push_back(keep(message));
+      if (!atomic_under_way_) start_atomic(ready_ps);
+      return;
+    default:
+      return;
+  }
+}
+
+void Responder::start_atomic(Ps at_ps) {
+  atomic_under_way_ = true;
+  const std::size_t slot = atomics_.front();
+  Dma& dma = dma_.take(Dma::Purpose::kAtomicRead, kept_[slot].queue, kept_[slot].index);
+  dma.count = slot;
+  dma_.read(dma, at_ps, kept_[slot].address, 8);
+}
+
+void Responder::dma_done(Dma& dma, Ps at_ps) {
+  const auto slot = static_cast<std::size_t>(dma.count);
+  const wire::Message message = kept_[slot];
+  switch (dma.purpose) {
+    case Dma::Purpose::kPlace:
+      if (Flight* f = message.book->message(message.queue, message.index)) f->placed_ps = at_ps;
+      break;
+    case Dma::Purpose::kSource:
+      answer(message, wire::Message::Kind::kReadResponse, at_ps, dma.head(), message.bytes);
+      break;
+    case Dma::Purpose::kAtomicRead: {
+      const std::uint64_t old = dma.head();
+      Dma& write = dma_.take(Dma::Purpose::kAtomicWrite, message.queue, message.index);
+      write.count = slot;
+      std::uint64_t next = message.value;
+      if (message.atomic == wire::Message::Atomic::kAdd) next += old;
+      if (message.atomic == wire::Message::Atomic::kCompareSwap && old != message.compare)
+        next = old;
+      write.set_head(next);
+      dma_.write(write, at_ps, message.address, 8);
+      answer(message, wire::Message::Kind::kAtomicResponse, at_ps + ps_from_ns(spec_.ack_ns), old);
+      atomics_.pop_front();
+      atomic_under_way_ = false;
+      if (!atomics_.empty()) start_atomic(at_ps);
+      return;  // the slot is the write's
+    }
+    case Dma::Purpose::kAtomicWrite:
+      break;
+    default:
+      return;
+  }
+  kept_free_.push_back(slot);
+}
+
+void Responder::answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
+                       std::uint64_t value, std::uint64_t bytes) {
+  wire::Message message = request;
+  message.kind = kind;
+  message.from = request.to;
+  message.to = request.from;
+  message.value = value;
+  message.bytes = bytes;
+  fabric_.send(message, at_ps, at_ps);
+}
+
+void Responder::report(CounterSink& sink) const {
+  const auto count = [&](const char* counter, std::uint64_t value) {
+    sink.add(name(), counter, static_cast<double>(value), "count");
+  };
+  count("requests", counters_.requests);
+  count("of them atomics", counters_.atomics);
+  count("out of order", counters_.dropped);
+  count("refused", counters_.refused);
+}
+
+}  // namespace marrow::nic

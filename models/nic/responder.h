@@ -1,0 +1,58 @@
+// The NIC's receiving side: requests of other NICs become reads, writes and atomics of memory here.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <systemc>
+#include <unordered_map>
+#include <vector>
+
+#include "models/common/delay_line.h"
+#include "models/nic/context_cache.h"
+#include "models/nic/dma.h"
+#include "models/nic/requester.h"
+#include "models/nic/spec.h"
+#include "models/wire/fabric.h"
+
+namespace marrow::nic {
+
+/// Requests of a queue are carried out in order. A write is acknowledged once it has left for
+/// memory; an atomic reads, then writes, one at a time, behind the writes that came before it.
+class Responder : public sc_core::sc_module {
+ public:
+  Responder(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
+            ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
+  void start(const Connections& connections);
+
+  void requested(const wire::Message& message, Ps at_ps);
+  void dma_done(Dma& dma, Ps at_ps);
+  void report(CounterSink& sink) const;
+  void clear_counters() { counters_ = {}; }
+
+ private:
+  void carry_out(const wire::Message& message, Ps at_ps);
+  void start_atomic(Ps at_ps);
+  void answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
+              std::uint64_t value = 0, std::uint64_t bytes = 0);
+  bool registered(const wire::Message& message) const;
+  std::size_t keep(const wire::Message& message);
+
+  const NicSpec spec_;
+  DmaChannel& dma_;
+  ContextCache& contexts_;
+  ContextCache& translations_;
+  wire::Fabric& fabric_;
+  Connections to_;
+  Ps free_ps_ = 0;
+  std::unordered_map<std::uint64_t, std::uint64_t> expected_;  ///< psn, by sender and its queue
+  std::unordered_map<std::uint64_t, bool> told_;  ///< a gap was reported already
+  std::vector<wire::Message> kept_;               ///< requests with accesses under way
+  std::vector<std::size_t> kept_free_;
+  std::deque<std::size_t> atomics_;  ///< waiting; the front is under way
+  bool atomic_under_way_ = false;
+  struct Counts {
+    std::uint64_t requests = 0, atomics = 0, dropped = 0, refused = 0;
+  } counters_;
+};
+
+}  // namespace marrow::nic

@@ -1,0 +1,109 @@
+#include "models/wire/fabric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace marrow::wire {
+
+Fabric::Fabric(sc_core::sc_module_name name, const WireSpec& spec, std::uint32_t ports)
+    : sc_module(name), spec_(spec), ports_(ports), arrivals_("arrivals", [this](Message& m, Ps at_ps) {
+        ports_[m.to].receive(m, at_ps);
+      }) {}
+
+void Fabric::attach(std::uint32_t port, std::function<void(Message&, Ps)> receive) {
+  ports_[port].receive = std::move(receive);
+}
+
+void Fabric::reset(std::uint64_t seed) {
+  for (Port& port : ports_) port.out_free_ps = port.in_free_ps = 0;
+  random_ = Random(seed);
+}
+
+void Fabric::clear_counters() {
+  for (Port& port : ports_) {
+    port.packets = port.bytes = port.payload_bytes = port.lost = 0;
+    port.busy_ps = port.stalled_ps = 0;
+  }
+}
+
+std::uint64_t Fabric::packets(const Message& message) const {
+  const bool carries =
+      message.kind == Message::Kind::kWrite || message.kind == Message::Kind::kReadResponse;
+  if (!carries || message.bytes == 0) return 1;
+  return (message.bytes + mtu_bytes() - 1) / mtu_bytes();
+}
+
+std::uint64_t Fabric::wire_bytes(const Message& message) const {
+  const auto headers =
+      static_cast<std::uint64_t>(spec_.header_bytes * static_cast<double>(packets(message)));
+  switch (message.kind) {
+    case Message::Kind::kWrite:
+      return headers + static_cast<std::uint64_t>(spec_.request_header_bytes) + message.bytes;
+    case Message::Kind::kRead:
+      return headers + static_cast<std::uint64_t>(spec_.request_header_bytes);
+    case Message::Kind::kAtomic:  // AtomicETH: address, key, two operands
+      return headers + static_cast<std::uint64_t>(spec_.request_header_bytes) + 12;
+    case Message::Kind::kReadResponse:
+      return headers + static_cast<std::uint64_t>(spec_.ack_header_bytes) + message.bytes;
+    case Message::Kind::kAtomicResponse:
+      return headers + static_cast<std::uint64_t>(spec_.ack_header_bytes) + 8;
+    default:
+      return headers + static_cast<std::uint64_t>(spec_.ack_header_bytes);
+  }
+}
+
+Ps Fabric::port_ps(std::uint64_t bytes) const {
+  return ps_from_ns(static_cast<double>(bytes) * 8 / spec_.gbps);
+}
+
+Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
+  Port& out = ports_[message.from];
+  Port& in = ports_[message.to];
+  const std::uint64_t bytes = wire_bytes(message);
+  const Ps length_ps = port_ps(bytes);
+  const Ps packet_ps = std::min(length_ps, port_ps(mtu_bytes()));
+  const Ps way_ps = ps_from_ns(spec_.cable_ns * (spec_.switches + 1) +
+                               spec_.switch_ns * spec_.switches);
+  Ps start_ps = std::max(first_ps, out.out_free_ps);
+  // The egress towards the receiver is the receiver's port seen from the other side.
+  const Ps queued_ps = std::max<Ps>(in.in_free_ps - (start_ps + way_ps), 0);
+  const Ps stall_ps =
+      std::max<Ps>(queued_ps - port_ps(static_cast<std::uint64_t>(spec_.buffer_bytes)), 0);
+  start_ps += stall_ps;
+  out.stalled_ps += stall_ps;
+  const Ps left_ps = std::max(start_ps + length_ps, last_ps + packet_ps);
+  out.out_free_ps = start_ps + length_ps;
+  const Ps in_start_ps = std::max(start_ps + way_ps, in.in_free_ps);
+  const Ps arrived_ps = std::max(in_start_ps + length_ps, left_ps + way_ps);
+  in.in_free_ps = in_start_ps + length_ps;
+  const std::uint64_t count = packets(message);
+  out.packets += count;
+  out.bytes += bytes;
+  out.payload_bytes += message.bytes;
+  out.busy_ps += length_ps;
+  if (observer_ && observer_->wants_activity())
+    observer_->on_activity({"wire.port", "packets", start_ps, left_ps});
+  if (loses() && random_.unit() > std::pow(1 - spec_.loss_ratio, static_cast<double>(count))) {
+    ++out.lost;
+    return {left_ps, arrived_ps};
+  }
+  arrivals_.push(arrived_ps, message);
+  return {left_ps, arrived_ps};
+}
+
+void Fabric::report(CounterSink& sink) const {
+  for (std::size_t i = 0; i < ports_.size(); ++i) {
+    const Port& port = ports_[i];
+    const std::string block = "wire.port" + std::to_string(i);
+    sink.add(block, "packets", static_cast<double>(port.packets), "count");
+    sink.add(block, "bytes", static_cast<double>(port.bytes), "bytes");
+    sink.add(block, "payload", static_cast<double>(port.payload_bytes), "bytes");
+    sink.add(block, "messages lost", static_cast<double>(port.lost), "count");
+    sink.add(block, "busy", static_cast<double>(port.busy_ps) / 1000, "ns");
+    sink.add(block, "stalled by the receiver's side", static_cast<double>(port.stalled_ps) / 1000,
+             "ns");
+  }
+}
+
+}  // namespace marrow::wire
