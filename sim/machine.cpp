@@ -1,10 +1,13 @@
 #include "sim/machine.h"
 
-#include <set>
+#include <algorithm>
+#include <array>
+#include <span>
 #include <string>
 
 #include "models/common/delay_line.h"
 #include "models/common/error.h"
+#include "models/nic/mlx5.h"
 
 // SystemC's library expects it; marrow runs the kernel from its own main.
 int sc_main(int, char**) { return 0; }
@@ -24,6 +27,13 @@ class FromRunStart : public Observer {
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
+  void on_operation(const Operation& operation) override {
+    if (!next_) return;
+    Operation shifted = operation;
+    shifted.begin_ps -= begin_ps_;
+    shifted.end_ps -= begin_ps_;
+    next_->on_operation(shifted);
+  }
   void on_activity(const Activity& activity) override {
     Activity shifted = activity;
     shifted.begin_ps -= begin_ps_;
@@ -39,107 +49,302 @@ class FromRunStart : public Observer {
   std::uint64_t journeys_ = 0;
 };
 
+nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
+                              const gpu::EntryRequest& entry, std::uint32_t peer,
+                              std::span<const std::uint8_t> payload) {
+  const NicProgram& nic = program.nic;
+  const auto address = [&](std::uint32_t word) {
+    return layout.address(program, word, entry.queue, entry.index, entry.lane);
+  };
+  nic::WorkRequest request;
+  request.qpn = entry.queue;
+  request.index = static_cast<std::uint16_t>(entry.index);
+  if (entry.last || nic.every) request.fm_ce_se = nic::kCqUpdate;
+  switch (entry.form) {
+    case EntryForm::kDcWrite:
+    case EntryForm::kDcWriteInline:
+      request.av.form = nic::AddressVector::Form::kHalf;
+      request.av.destination = peer;
+      [[fallthrough]];
+    case EntryForm::kWrite:
+    case EntryForm::kWriteInline:
+      request.opcode = nic::Opcode::kRdmaWrite;
+      request.raddr = address(nic.target);
+      request.is_inline =
+          entry.form == EntryForm::kWriteInline || entry.form == EntryForm::kDcWriteInline;
+      if (request.is_inline) {
+        request.inline_data = payload;
+      } else {
+        request.laddr = address(nic.source);
+        request.bytes = static_cast<std::uint32_t>(entry.bytes);
+      }
+      break;
+    case EntryForm::kRead:
+      request.opcode = nic::Opcode::kRdmaRead;
+      request.raddr = address(nic.target);
+      request.laddr = address(nic.sink);
+      request.bytes = static_cast<std::uint32_t>(entry.bytes);
+      break;
+    case EntryForm::kFetchAdd:
+    case EntryForm::kMaskedFetchAdd:
+      request.opcode = entry.form == EntryForm::kFetchAdd ? nic::Opcode::kAtomicFa
+                                                          : nic::Opcode::kMaskedFa;
+      request.opmod = entry.form == EntryForm::kFetchAdd ? 0 : nic::kOpmodAtomic8;
+      request.swap_add = 1;
+      request.raddr = address(nic.signal);
+      request.laddr = address(nic.sink);
+      request.bytes = 8;
+      break;
+    case EntryForm::kMaskedSwap:
+      request.opcode = nic::Opcode::kMaskedCs;
+      request.opmod = nic::kOpmodAtomic8;
+      request.swap_add = entry.version;
+      request.swap_mask = ~std::uint64_t{0};
+      request.raddr = address(nic.signal);
+      request.laddr = address(nic.sink);
+      request.bytes = 8;
+      break;
+    case EntryForm::kDump:
+      request.opcode = nic::Opcode::kDump;
+      request.laddr = address(nic.sink);
+      request.bytes = 1;
+      break;
+    case EntryForm::kNop:
+    case EntryForm::kNone:
+      break;
+  }
+  return request;
+}
+
 }  // namespace
 
-Machine::Machine(const config::SystemSpec& spec)
-    : spec_(spec),
-      hbm_("gpu0_hbm", spec.gpu),
-      l2_("gpu0_l2", spec.gpu, ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns),
-          hbm_.memory()),
-      link_("pcie", spec.pcie),
-      root_("root_complex", spec.host),
-      host_memory_("host_memory", spec.host),
-      cpu_("host_thread", spec.host, &host_memory_),
-      warp_("consumer_warp", spec.gpu, spec.pcie, spec.host, &l2_, &host_memory_) {
+ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32_t number,
+                                     wire::Fabric* fabric)
+    : hbm(("gpu" + std::to_string(number) + "_hbm").c_str(), spec.gpu),
+      l2(("gpu" + std::to_string(number) + "_l2").c_str(), spec.gpu,
+         ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns), hbm.memory()),
+      link(number == 0 ? "pcie" : ("pcie" + std::to_string(number)).c_str(), spec.pcie),
+      root(number == 0 ? "root_complex" : ("root_complex" + std::to_string(number)).c_str(),
+           spec.host),
+      host_memory(number == 0 ? "host_memory" : ("host_memory" + std::to_string(number)).c_str(),
+                  spec.host),
+      cpu(number == 0 ? "host_thread" : ("host_thread" + std::to_string(number)).c_str(), spec.host,
+          &host_memory),
+      warp(number == 0 ? "consumer_warp" : ("consumer_warp" + std::to_string(number)).c_str(),
+           spec.gpu, spec.pcie, spec.host, &l2, &host_memory) {
+  const std::string gpu = "gpu" + std::to_string(number);
   for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(spec.gpu.sm_count); ++id) {
-    sms_.push_back(
-        std::make_unique<gpu::Sm>(("gpu0_sm" + std::to_string(id)).c_str(), id, spec.gpu));
-    sms_.back()->memory.bind(l2_.from_sms);
+    sms.push_back(
+        std::make_unique<gpu::Sm>((gpu + "_sm" + std::to_string(id)).c_str(), id, spec.gpu));
+    sms.back()->memory.bind(l2.from_sms);
   }
-  warp_.memory.bind(l2_.from_sms);
-  l2_.to_hbm.bind(hbm_.from_l2);
-  l2_.to_host.bind(link_.from_device);
-  link_.to_root.bind(root_.from_link);
-  root_.to_memory.bind(host_memory_.from_root);
+  warp.memory.bind(l2.from_sms);
+  l2.to_hbm.bind(hbm.from_l2);
+  l2.to_host.bind(link.from_device);
+  link.to_root.bind(root.from_link);
+  root.to_memory.bind(host_memory.from_root);
+  if (!fabric) return;
+  const std::string suffix = std::to_string(number);
+  nic_link = std::make_unique<pcie::Link>(("nic" + suffix + "_pcie").c_str(), spec.nic_pcie);
+  pcie_switch = std::make_unique<pcie::Switch>(("pcie_switch" + suffix).c_str(), spec.pcie_switch,
+                                               link, *nic_link);
+  nic = std::make_unique<nic::Nic>(("nic" + suffix).c_str(), spec.nic, *fabric, number);
+  l2.to_device.bind(pcie_switch->from_gpu);
+  pcie_switch->to_gpu.bind(l2.from_device);
+  pcie_switch->to_nic.bind(nic->registers);
+  nic->memory().bind(pcie_switch->from_nic);
+  pcie_switch->to_root.bind(root.from_switch);
+}
+
+void ProcessingElement::report(CounterSink& sink) const {
+  for (const auto& sm : sms) sm->report(sink);
+  l2.report(sink);
+  hbm.report(sink);
+  link.report(sink);
+  if (nic) {
+    nic->report(sink);
+  } else {
+    cpu.report(sink);
+    warp.report(sink);
+  }
+}
+
+void ProcessingElement::clear_counters() {
+  for (auto& sm : sms) sm->clear_counters();
+  l2.clear_counters();
+  hbm.clear_counters();
+  link.clear_counters();
+  cpu.clear_counters();
+  warp.clear_counters();
+  if (nic) {
+    nic->clear_counters();
+    nic_link->clear_counters();
+  }
+}
+
+Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
+  const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : 1);
+  if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes);
+  for (std::uint32_t pe = 0; pe < pes; ++pe)
+    pes_.push_back(std::make_unique<ProcessingElement>(spec, pe, fabric_.get()));
 }
 
 std::uint32_t Machine::default_sm(std::uint32_t block) const {
   // Blocks of a small grid land on different SMs; which ones is the hardware's choice.
-  return block * 2 % static_cast<std::uint32_t>(sms_.size());
+  const auto sms = static_cast<std::uint32_t>(pes_.front()->sms.size());
+  const std::uint32_t even = (sms + 1) / 2;
+  const std::uint32_t place = block % sms;
+  return place < even ? place * 2 : (place - even) * 2 + 1;
 }
 
 void Machine::run(const RunSetup& setup) {
   const Program& program = setup.recipe->program;
   const trace::Run& run = *setup.run;
-  const QueueLayout layout(program, run.queues);
-  Placement placement;
-  placement.draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096),
-                 static_cast<std::uint32_t>(sms_.size()), setup.seed,
-                 spec_.gpu.distance_spread_cycles);
-  if (setup.place) setup.place(layout, placement);
+  const auto pes = static_cast<std::uint32_t>(pes_.size());
+  const auto sm_count = static_cast<std::uint32_t>(pes_.front()->sms.size());
+  const std::string where = "run '" + run.name + "'";
+  if (program.nic.present && !fabric_)
+    throw InputError(where + " with protocol " + program.protocol,
+                     "the recipe posts to a NIC, the system has none",
+                     "use a system with nic.* parameters, or a capture-* recipe");
+  const std::uint32_t queues = program.queues_by_peer ? run.queues * pes : run.queues;
+  std::vector<std::uint32_t> lanes_of_pe(pes, 0);
+  for (const trace::Lane& lane : run.lanes) {
+    if (lane.pe >= pes)
+      throw InputError(where,
+                       "warp " + std::to_string(lane.warp) + " is on processing element " +
+                           std::to_string(lane.pe) + ", the system has " + std::to_string(pes),
+                       "use a system with more (cluster.pes_count)");
+    ++lanes_of_pe[lane.pe];
+  }
+  const std::uint32_t most_lanes = *std::max_element(lanes_of_pe.begin(), lanes_of_pe.end());
+  const QueueLayout layout(program, queues, most_lanes);
 
   const Ps begin_ps = now_ps();
   FromRunStart observer(setup.observer, begin_ps);
-  JourneyBook book;
-  book.begin(run.queues, &observer);
-  hbm_.reset(placement.gpu_bytes());
-  l2_.reset(placement.gpu_bytes(), &placement, setup.seed);
-  link_.reset(setup.seed);
-  root_.reset();
-  host_memory_.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
-  cpu_.seed(setup.seed);
-  for (auto& sm : sms_) sm->reset(setup.seed);
-  l2_.set_observer(&observer);
-  link_.set_observer(&observer);
-
-  gpu::RunContext context;
-  context.program = &program;
-  context.layout = &layout;
-  context.book = &book;
-  context.l2 = &l2_;
-  context.run = setup.index;
-  context.lanes = static_cast<std::uint32_t>(run.lanes.size());
-  context.lanes_of_queue.assign(run.queues, 0);
-  for (const trace::Lane& lane : run.lanes) ++context.lanes_of_queue[lane.queue];
+  std::vector<Placement> placements(pes);
+  std::vector<JourneyBook> books(pes);
+  std::vector<gpu::RunContext> contexts(pes);
+  if (fabric_) {
+    fabric_->reset(setup.seed);
+    fabric_->set_observer(&observer);
+  }
   std::uint64_t done_lanes = 0;
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
-  context.next_put = [&](std::uint32_t warp, gpu::Put& put) {
-    if (setup.next_put(warp, put)) {
+  const auto next_op = [&](std::uint32_t warp, gpu::Op& op) {
+    if (setup.next_op(warp, op)) {
+      if (program.of(op.kind).empty())
+        throw InputError(where + " with protocol " + program.protocol,
+                         "the recipe has no '" +
+                             std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
+                         "add the steps to the recipe, or take the operation out of the trace");
       longest_pause_ps = std::max(
           longest_pause_ps,
-          static_cast<Ps>(static_cast<double>(put.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
-              static_cast<Ps>(put.bytes) * kSlowestPsPerByte);
+          static_cast<Ps>(static_cast<double>(op.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
+              static_cast<Ps>(op.bytes) * kSlowestPsPerByte);
       return true;
     }
     ++done_lanes;
     return false;
   };
-  context.on_index = [&](std::uint32_t queue, std::uint64_t index, std::uint64_t size) {
-    book.flight(queue, index).bytes = size;
+  std::array<std::uint8_t, 256> payload{};
+  for (std::uint32_t number = 0; number < pes; ++number) {
+    ProcessingElement& pe = *pes_[number];
+    const std::uint64_t seed = setup.seed + number * 1000;
+    placements[number].draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096), sm_count, seed,
+                            spec_.gpu.distance_spread_cycles);
+    if (setup.place && number == 0) setup.place(layout, placements[number]);
+    books[number].begin(queues, &observer);
+    pe.hbm.reset(placements[number].gpu_bytes());
+    pe.l2.reset(placements[number].gpu_bytes(), &placements[number], seed);
+    pe.link.reset(seed);
+    pe.root.reset();
+    pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
+    pe.cpu.seed(seed);
+    for (auto& sm : pe.sms) sm->reset(seed);
+    pe.l2.set_observer(&observer);
+    pe.link.set_observer(&observer);
+    gpu::RunContext& context = contexts[number];
+    context.program = &program;
+    context.layout = &layout;
+    context.book = &books[number];
+    context.l2 = &pe.l2;
+    context.observer = setup.observer ? &observer : nullptr;
+    context.run = setup.index;
+    context.pe = number;
+    context.pes = pes;
+    context.queues = queues;
+    context.lanes = lanes_of_pe[number];
+    context.lanes_of_queue.assign(queues, 0);
+    context.next_op = next_op;
+    context.on_index = [book = &books[number]](std::uint32_t queue, std::uint64_t index,
+                                               std::uint64_t size) {
+      book->flight(queue, index).bytes = size;
+    };
+    if (!program.nic.present) continue;
+    nic::Connections connections{&program, &layout, &books[number], number, {},
+                                 placements[number].gpu_bytes(),
+                                 std::max<std::uint64_t>(layout.host_bytes(), 4096)};
+    for (std::uint32_t queue = 0; queue < queues; ++queue)
+      connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+    context.encode = [&program, &layout, &payload, peers = connections.peers](
+                         const gpu::EntryRequest& entry, std::span<std::uint8_t> out) {
+      std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
+      std::fill_n(out.begin(), nic::kWqebbBytes, std::uint8_t{0});
+      const std::span<const std::uint8_t> data(
+          payload.data(), static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, 220)));
+      const std::uint32_t units =
+          nic::encode(work_request(program, layout, entry, peers[entry.queue], data), out);
+      return units * nic::kWqeUnitBytes;
+    };
+    pe.nic_link->reset(seed);
+    pe.nic->start(connections);
+    // Software fills a completion queue before its first use, so that nothing looks complete.
+    for (const Word& word : program.words) {
+      if (word.encoding == Encoding::kPlain) continue;
+      const std::uint64_t from = layout.region_begin(word.region);
+      const std::uint64_t to = layout.region_end(word.region);
+      if (is_host(from))
+        pe.host_memory.fill(from, to, nic::kCqeInitialByte);
+      else
+        std::fill(pe.hbm.memory().data(from), pe.hbm.memory().data(to), nic::kCqeInitialByte);
+    }
+  }
+  const auto queue_of = [&](const trace::Lane& lane) {
+    const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
+    return program.queues_by_peer ? lane.queue * pes + peer : lane.queue;
   };
-  Consumer& consumer = program.consumer.where == ConsumerProgram::Where::kCpu
-                           ? static_cast<Consumer&>(cpu_)
-                           : static_cast<Consumer&>(warp_);
-  const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
-  // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
-  // last lane's SM.
-  warp_.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) %
-              static_cast<std::uint32_t>(sms_.size()));
-  consumer.set_observer(&observer);
-  consumer.start(
-      &program, &layout, run.queues, &book,
-      [&](std::uint32_t queue, std::uint64_t index) { return book.flight(queue, index).bytes; });
-  for (std::uint32_t block = 0; block < blocks; ++block) {
-    const trace::Lane& lane = run.lanes[block];
-    const std::uint32_t sm = lane.sm.value_or(default_sm(block));
-    if (sm >= sms_.size())
-      throw InputError("run '" + run.name + "'",
+  for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
+
+  Consumer* consumer = nullptr;
+  if (!program.nic.present) {
+    ProcessingElement& pe = *pes_.front();
+    consumer = program.consumer.where == ConsumerProgram::Where::kCpu
+                   ? static_cast<Consumer*>(&pe.cpu)
+                   : static_cast<Consumer*>(&pe.warp);
+    // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
+    // last lane's SM.
+    const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
+    pe.warp.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) % sm_count);
+    consumer->set_observer(&observer);
+    consumer->start(&program, &layout, queues, &books.front(),
+                    [&](std::uint32_t queue, std::uint64_t index) {
+                      return books.front().flight(queue, index).bytes;
+                    });
+  }
+  std::fill(lanes_of_pe.begin(), lanes_of_pe.end(), 0);
+  for (const trace::Lane& lane : run.lanes) {
+    const std::uint32_t number = lanes_of_pe[lane.pe]++;
+    const std::uint32_t sm = lane.sm.value_or(default_sm(number));
+    if (sm >= sm_count)
+      throw InputError(where,
                        "warp " + std::to_string(lane.warp) + " is on SM " + std::to_string(sm) +
-                           ", the system has " + std::to_string(sms_.size()),
+                           ", the system has " + std::to_string(sm_count),
                        "use a system with enough SMs (gpu.sm.units_count)");
-    sms_[sm]->add_lane(&context, lane.warp, lane.queue);
+    pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number,
+                                     lane.peer.value_or((lane.pe + 1) % pes));
   }
 
   // In slices of simulated time, so that a program that polls for ever is noticed.
@@ -152,36 +357,40 @@ void Machine::run(const RunSetup& setup) {
     journeys = observer.journeys();
   } while (sc_core::sc_pending_activity() &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
-  const bool stuck = done_lanes < run.lanes.size() || book.in_flight() > 0;
-  l2_.set_observer(nullptr);
-  link_.set_observer(nullptr);
-  consumer.set_observer(nullptr);
+  std::uint64_t in_flight = 0;
+  for (const JourneyBook& book : books) in_flight += book.in_flight();
+  const bool stuck = done_lanes < run.lanes.size() || in_flight > 0;
+  std::string complaint;
+  for (auto& pe : pes_) {
+    pe->l2.set_observer(nullptr);
+    pe->link.set_observer(nullptr);
+    if (pe->nic && complaint.empty()) complaint = pe->nic->complaint();
+  }
+  if (fabric_) fabric_->set_observer(nullptr);
+  if (consumer) consumer->set_observer(nullptr);
   if (stuck)
     throw InputError(
-        "run '" + run.name + "' with protocol " + program.protocol,
-        "it got stuck: " + std::to_string(book.in_flight()) + " messages never complete, " +
+        where + " with protocol " + program.protocol,
+        "it got stuck: " + std::to_string(in_flight) + " messages never complete, " +
             std::to_string(run.lanes.size() - done_lanes) + " of " +
-            std::to_string(run.lanes.size()) + " lanes wait for ever",
-        "a wait needs a doorbell before it (flush the last put, or batch less than the "
-        "puts between waits)");
+            std::to_string(run.lanes.size()) + " lanes wait for ever" +
+            (complaint.empty() ? "" : "; the NIC says: " + complaint),
+        complaint.empty() ? "a wait needs a doorbell before it (flush the last put, or batch less "
+                            "than the puts between waits)"
+                          : "mend what the recipe writes into that entry");
 }
 
 void Machine::clear_counters() {
-  for (auto& sm : sms_) sm->clear_counters();
-  l2_.clear_counters();
-  hbm_.clear_counters();
-  link_.clear_counters();
-  cpu_.clear_counters();
-  warp_.clear_counters();
+  for (auto& pe : pes_) pe->clear_counters();
+  if (fabric_) fabric_->clear_counters();
 }
 
 void Machine::report(CounterSink& sink) const {
-  for (const auto& sm : sms_) sm->report(sink);
-  l2_.report(sink);
-  hbm_.report(sink);
-  link_.report(sink);
-  cpu_.report(sink);
-  warp_.report(sink);
+  // The elements' links and GPUs have the same names: the first one's are shown.
+  pes_.front()->report(sink);
+  for (std::size_t pe = 1; pe < pes_.size(); ++pe)
+    if (pes_[pe]->nic) pes_[pe]->nic->report(sink);
+  if (fabric_) fabric_->report(sink);
 }
 
 }  // namespace marrow::sim

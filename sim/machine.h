@@ -15,8 +15,11 @@
 #include "models/gpu/sm.h"
 #include "models/host/cpu_thread.h"
 #include "models/host/memory.h"
+#include "models/nic/nic.h"
 #include "models/pcie/link.h"
 #include "models/pcie/root_complex.h"
+#include "models/pcie/switch.h"
+#include "models/wire/fabric.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
 #include "traces/trace.h"
@@ -29,10 +32,31 @@ struct RunSetup {
   const config::Recipe* recipe = nullptr;
   const trace::Run* run = nullptr;  ///< lanes, queues
   std::uint64_t seed = 1;
-  std::function<bool(std::uint32_t warp, gpu::Put&)> next_put;
-  /// Corrects the drawn placement; may be empty.
+  std::function<bool(std::uint32_t warp, gpu::Op&)> next_op;
+  /// Corrects the drawn placement of the first processing element; may be empty.
   std::function<void(const QueueLayout&, Placement&)> place;
   Observer* observer = nullptr;
+};
+
+/// A processing element: a GPU with its host and, where the system has one, its NIC.
+class ProcessingElement {
+ public:
+  ProcessingElement(const config::SystemSpec& spec, std::uint32_t number, wire::Fabric* fabric);
+  void report(CounterSink& sink) const;
+  void clear_counters();
+
+  gpu::Hbm hbm;
+  gpu::L2 l2;
+  pcie::Link link;
+  pcie::RootComplex root;
+  host::HostMemory host_memory;
+  host::CpuThread cpu;
+  gpu::PollingWarp warp;
+  std::vector<std::unique_ptr<gpu::Sm>> sms;
+  // with a NIC
+  std::unique_ptr<pcie::Link> nic_link;
+  std::unique_ptr<pcie::Switch> pcie_switch;
+  std::unique_ptr<nic::Nic> nic;
 };
 
 /// Elaborated once in a process; runs follow each other. At most one machine a process lives at a
@@ -52,14 +76,8 @@ class Machine {
 
  private:
   const config::SystemSpec spec_;
-  gpu::Hbm hbm_;
-  gpu::L2 l2_;
-  pcie::Link link_;
-  pcie::RootComplex root_;
-  host::HostMemory host_memory_;
-  host::CpuThread cpu_;
-  gpu::PollingWarp warp_;
-  std::vector<std::unique_ptr<gpu::Sm>> sms_;
+  std::unique_ptr<wire::Fabric> fabric_;
+  std::vector<std::unique_ptr<ProcessingElement>> pes_;
 };
 
 }  // namespace marrow::sim

@@ -53,10 +53,6 @@ class OpFeed {
         break;
       }
       const std::uint32_t owner = op.warp;
-      if (op.kind != trace::OpKind::kPut)
-        throw InputError("run '" + run_.name + "'",
-                         "holds an operation that replay does not carry out yet",
-                         "only put is: `marrow trace dump` shows the operations");
       queues_.at(owner).ops.push_back(std::move(op));
       // Warps that progress together need little room; a stream that gives one warp after the
       // other would need it all.
@@ -77,6 +73,33 @@ class OpFeed {
   std::uint64_t buffered_ = 0;
   bool ended_ = false;
 };
+
+}  // namespace
+
+namespace {
+
+OpKind kind_of(trace::OpKind kind) {
+  switch (kind) {
+    case trace::OpKind::kPut:
+      return OpKind::kPut;
+    case trace::OpKind::kPutSignal:
+      return OpKind::kPutSignal;
+    case trace::OpKind::kGet:
+      return OpKind::kGet;
+    case trace::OpKind::kAtomic:
+      return OpKind::kAtomic;
+    case trace::OpKind::kFence:
+      return OpKind::kFence;
+    case trace::OpKind::kQuiet:
+      return OpKind::kQuiet;
+    case trace::OpKind::kWait:
+      return OpKind::kWait;
+    case trace::OpKind::kBarrier:
+    case trace::OpKind::kCompute:
+      break;
+  }
+  return OpKind::kBarrier;
+}
 
 }  // namespace
 
@@ -108,11 +131,11 @@ std::uint32_t replay(trace::Reader& reader, Machine& machine, const ReplayOption
     setup.run = &*run;
     setup.seed = options.seed;
     setup.observer = observer;
-    setup.next_put = [&](std::uint32_t warp, gpu::Put& put) {
+    setup.next_op = [&](std::uint32_t warp, gpu::Op& todo) {
       const trace::Op* op = nullptr;
       bool fresh = false, last = false;
       if (!feed.next(warp, op, fresh, last)) return false;
-      put = {op->bytes, op->flush && last, op->wait, op->compute_cycles};
+      todo = {kind_of(op->kind), op->bytes, op->flush && last, op->wait, op->compute_cycles};
       if (fresh && op->measured && options.on_measured) options.on_measured(index, *run, *op);
       return true;
     };

@@ -103,11 +103,57 @@ class Fields {
   YAML::Node node_;
 };
 
+std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, const char* key) {
+  constexpr std::string_view kNames[] = {"put",   "put_signal", "get",     "atomic",
+                                         "fence", "quiet",      "wait"};
+  if (!node.IsSequence() || node.size() == 0)
+    throw InputError(place(path, node.Mark()), fmt::format("{}: is no list of operations", key),
+                     fmt::format("write {}: [put, quiet]; there are: {}", key, listed(kNames)));
+  std::vector<OpKind> script;
+  for (const auto& item : node) {
+    const std::string text = to_text(path, item, key);
+    const auto it = std::find(std::begin(kNames), std::end(kNames), text);
+    if (it == std::end(kNames))
+      throw InputError(place(path, item.Mark()),
+                       fmt::format("{}: unknown operation '{}'", key, shown(text)),
+                       choose_from(text, kNames));
+    script.push_back(static_cast<OpKind>(static_cast<int>(OpKind::kPut) + (it - kNames)));
+  }
+  return script;
+}
+
+/// Every warp of the first processing element does one script again and again; where there is a
+/// second one, as many warps of the next element do that.
+void write_script(const std::string& path, const Fields& fields, Run& run, std::uint64_t rounds,
+                  std::uint64_t bytes, std::uint64_t gap_cycles, Writer& writer) {
+  std::vector<std::vector<OpKind>> scripts = {to_script(path, fields.need("does"), "does")};
+  if (const YAML::Node peer = fields.get("peer_does")) {
+    scripts.push_back(to_script(path, peer, "peer_does"));
+    const auto warps = static_cast<std::uint32_t>(run.lanes.size());
+    for (std::uint32_t w = 0; w < warps; ++w)
+      run.lanes.push_back({warps + w, std::nullopt, w % run.queues, 1, 0});
+  }
+  writer.run(run);
+  for (std::uint64_t round = 0; round < rounds; ++round)
+    for (const Lane& lane : run.lanes)
+      for (const OpKind kind : scripts[lane.pe]) {
+        Op op;
+        op.kind = kind;
+        op.warp = lane.warp;
+        const bool message = kind <= OpKind::kAtomic;
+        op.bytes = message ? bytes : 0;
+        op.flush = message && round + 1 == rounds;
+        if (kind == scripts[lane.pe].back()) op.compute_cycles = gap_cycles;
+        writer.op(op);
+      }
+}
+
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
   constexpr std::string_view kKeys[] = {
       "name",          "protocol", "choices",    "warps",      "queues",
-      "puts_per_warp", "bytes",    "wait_every", "gap_cycles", "sms"};
+      "puts_per_warp", "bytes",    "wait_every", "gap_cycles", "sms",
+      "does",          "peer_does"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -134,9 +180,13 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
                                       : std::string("sms: is not a list"),
                      "list one SM for each warp, as [0, 1, 2], or leave it out");
   for (std::uint32_t w = 0; w < warps; ++w) {
-    run.lanes.push_back({w, std::nullopt, w % run.queues});
+    run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
     if (sms)
       run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
+  }
+  if (fields.get("does")) {
+    write_script(path, fields, run, puts, bytes, gap_cycles, writer);
+    return;
   }
   writer.run(run);
 

@@ -46,7 +46,8 @@ Run run_from(const v1::Run& in) {
   out.lanes.reserve(static_cast<std::size_t>(in.lanes_size()));
   for (const v1::Lane& lane : in.lanes())
     out.lanes.push_back(
-        {lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt, lane.queue()});
+        {lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt, lane.queue(),
+         lane.pe(), lane.peer_known() ? std::optional(lane.peer()) : std::nullopt});
   out.queues = in.queues();
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
@@ -391,6 +392,9 @@ void Writer::run(const Run& run) {
     l.set_sm(lane.sm.value_or(0));
     l.set_sm_known(lane.sm.has_value());
     l.set_queue(lane.queue);
+    l.set_pe(lane.pe);
+    l.set_peer(lane.peer.value_or(0));
+    l.set_peer_known(lane.peer.has_value());
   }
   out.set_queues(run.queues);
   out.set_puts_per_lane(run.puts_per_lane);

@@ -33,6 +33,8 @@ struct Lane {
   std::uint32_t warp = 0;
   std::optional<std::uint32_t> sm;  ///< nothing: the model places it
   std::uint32_t queue = 0;
+  std::uint32_t pe = 0;               ///< processing element it runs on
+  std::optional<std::uint32_t> peer;  ///< the one it talks to; nothing: the next
 };
 
 struct Run {

@@ -73,7 +73,7 @@ Sensitivity sensitivity(const config::Recipe& recipe, Stage stage, std::uint32_t
   Sensitivity result{0, 0};
   Stage at = Stage::kLookup;
   bool fences = false;
-  for (const Step& step : recipe.program.put) {
+  for (const Step& step : recipe.program.of(OpKind::kPut)) {
     if (step.op == StepOp::kStage) at = step.stage;
     // An atomic whose result is used later shows in the stage that uses it.
     const bool here = at == stage;

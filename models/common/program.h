@@ -43,8 +43,8 @@ struct Word {
   std::uint32_t bytes = 8;        ///< access size; for a ring, the size of an entry's accessed part
   std::uint32_t entry_bytes = 0;  ///< ring: distance of its entries; 0: not a ring
   std::uint32_t entries = 0;      ///< ring: number of entries
-  Encoding encoding = Encoding::kPlain;
   bool consumer_reads = false;  ///< derived: touched by consumer or NIC, so never a lane's own
+  Encoding encoding = Encoding::kPlain;
 };
 
 enum class StepOp : std::uint8_t {
@@ -133,7 +133,7 @@ enum class Until : std::uint8_t {
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
-constexpr std::size_t kRegisterCount = 8;
+constexpr std::size_t kRegisterCount = 12;
 constexpr std::uint8_t kNoRegister = 0xff;
 
 constexpr std::uint32_t kNoWord = 0xffffffff;
@@ -197,6 +197,7 @@ struct NicProgram {
   std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
   Completion kind = Completion::kPlain;
   bool dc = false;               ///< queues are DC initiators
+  bool every = false;            ///< every entry asks for a CQE, not just a message's last
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.
   std::uint32_t source = kNoWord;  ///< own memory that a put reads

@@ -3,6 +3,7 @@
 
 #include <tlm_utils/simple_target_socket.h>
 
+#include <algorithm>
 #include <functional>
 #include <systemc>
 #include <tlm>
@@ -24,6 +25,9 @@ class HostMemory : public sc_core::sc_module {
   /// Called for every device store that takes effect in [begin, end) (full addresses).
   void watch(std::uint64_t begin, std::uint64_t end,
              std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
+  void fill(std::uint64_t begin, std::uint64_t end, std::uint8_t byte) {
+    std::fill(memory_.data(begin - kHostBase), memory_.data(end - kHostBase), byte);
+  }
   /// A core stores: visible to devices at once, and the line is now the core's.
   void core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes);
   std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const {

@@ -24,7 +24,6 @@ struct NicSpec {
   double dc_connect_ns = 0;        ///< a DC initiator turning to a destination
   double ack_timeout_us = 0;       ///< until a queue sends again
   double retries = 0;              ///< before it gives up
-  double read_buffer_bytes = 0;    ///< payload reads under way at once
 };
 
 }  // namespace marrow

@@ -1,4 +1,4 @@
-// A PCIe link's parameters.
+// Parameters of PCIe links and of what joins them.
 #pragma once
 
 namespace marrow {
@@ -12,6 +12,13 @@ struct PcieSpec {
   double round_trip_ns = 0;        ///< L2 to host memory and back: read of one idle line
   double jitter_ns = 0;            ///< half width of a read's variation
   double request_share_ratio = 0;  ///< share of the round trip until memory is reached
+};
+
+/// What joins a GPU and its NIC.
+struct SwitchSpec {
+  double gpu_ns = 0;   ///< between a GPU's L2 and its end of the link, one way
+  double hop_ns = 0;   ///< between the links of GPU and NIC, one way, beyond serialisation
+  double host_ns = 0;  ///< between the NIC's link and host memory, one way
 };
 
 }  // namespace marrow

@@ -10,16 +10,9 @@
 
 #include "models/common/access.h"
 #include "models/pcie/link.h"
+#include "models/pcie/spec.h"
 
-namespace marrow {
-
-struct SwitchSpec {
-  double gpu_ns = 0;   ///< between a GPU's L2 and its end of the link, one way
-  double hop_ns = 0;   ///< between the links of GPU and NIC, one way, beyond serialisation
-  double host_ns = 0;  ///< between the NIC's link and host memory, one way
-};
-
-namespace pcie {
+namespace marrow::pcie {
 
 /// Routes by address. Writes and read completions are cut through: a train's first TLP goes on
 /// while the rest still arrives. Posted writes keep their order on each link.
@@ -54,5 +47,4 @@ class Switch : public sc_core::sc_module {
   Link& nic_link_;
 };
 
-}  // namespace pcie
-}  // namespace marrow
+}  // namespace marrow::pcie

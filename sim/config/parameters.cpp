@@ -123,9 +123,14 @@ class Loader {
   }
 
   void finish(const std::string& path) {
+    std::unordered_set<std::string_view> groups = {""};
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      if (parameters_[i].declaration || faulty_.contains(keys_[i]))
+        groups.insert(declarations_[i].group);
     std::vector<std::string> missing;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!parameters_[i].declaration && !faulty_.contains(keys_[i])) {
+      if (!parameters_[i].declaration && !faulty_.contains(keys_[i]) &&
+          groups.contains(declarations_[i].group)) {
         missing.push_back(fmt::format("{} ({})", keys_[i], declarations_[i].doc));
       }
     }
@@ -314,8 +319,11 @@ ParameterSet ParameterSet::load(const std::string& path,
   loader.read(YamlNode::open(path), true);
   loader.finish(path);
   ParameterSet set;
-  set.parameters_ = std::move(loader.parameters_);
-  set.index_ = std::move(loader.index_);
+  for (Parameter& parameter : loader.parameters_) {
+    if (!parameter.declaration) continue;  // of a group that this system has not
+    set.index_[parameter.declaration->key] = set.parameters_.size();
+    set.parameters_.push_back(std::move(parameter));
+  }
   set.system_ = std::move(loader.system_);
   set.description_ = std::move(loader.description_);
   return set;

@@ -21,6 +21,8 @@ struct Declaration {
   double min = 0;        ///< inclusive
   double max = 0;        ///< inclusive
   std::string_view doc;  ///< one line: what it is, of which clock
+  /// Needed only by systems that give any parameter of this group; empty: by all.
+  std::string_view group = {};
 };
 
 struct Parameter {
@@ -62,6 +64,8 @@ class ParameterSet {
   void set(std::string_view assignment);
 
   double get(std::string_view key) const;  ///< throws std::logic_error if not declared
+  /// False for a parameter of a group that the system has not.
+  bool has(std::string_view key) const { return find(key) != nullptr; }
   const Parameter& parameter(std::string_view key) const;
   const std::vector<Parameter>& all() const { return parameters_; }  ///< in declaration order
   const std::string& system() const { return system_; }              ///< the file's `system:` name

@@ -22,17 +22,42 @@ const Names<AtomicOp> kAtomicNames = {{"add", AtomicOp::kAdd},
 const Names<Scope> kScopeNames = {
     {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
 const Names<Value> kValueNames = {
-    {"0", Value::kZero}, {"1", Value::kOne}, {"index", Value::kIndex}, {"next", Value::kNext}};
-const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}};
+    {"0", Value::kZero},           {"1", Value::kOne},
+    {"index", Value::kIndex},      {"next", Value::kNext},
+    {"entries", Value::kEntries},  {"mlx5_doorbell", Value::kDoorbell},
+    {"mlx5_record", Value::kRecord}, {"register", Value::kRegister},
+    {"register_next", Value::kRegisterNext}};
+const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
+                                      {"write_inline", EntryForm::kWriteInline},
+                                      {"read", EntryForm::kRead},
+                                      {"fetch_add", EntryForm::kFetchAdd},
+                                      {"masked_fetch_add", EntryForm::kMaskedFetchAdd},
+                                      {"masked_swap", EntryForm::kMaskedSwap},
+                                      {"nop", EntryForm::kNop},
+                                      {"dump", EntryForm::kDump},
+                                      {"dc_write", EntryForm::kDcWrite},
+                                      {"dc_write_inline", EntryForm::kDcWriteInline}};
+const Names<Encoding> kEncodingNames = {{"plain", Encoding::kPlain},
+                                        {"wqe_counter", Encoding::kWqeCounter},
+                                        {"owner", Encoding::kOwner}};
+const Names<Owner> kOwnerNames = {
+    {"queue", Owner::kQueue}, {"lane", Owner::kLane}, {"all", Owner::kAll}};
+const Names<NicProgram::Completion> kCompletionNames = {
+    {"plain", NicProgram::Completion::kPlain}, {"collapsed", NicProgram::Completion::kCollapsed}};
+const Names<MemoryKind> kMemoryNames = {
+    {"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}, {"nic", MemoryKind::kNic}};
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
-                                  {"completed", Until::kCompleted}};
+                                  {"completed", Until::kCompleted},
+                                  {"reached", Until::kReached},
+                                  {"signalled", Until::kSignalled}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
                                           {"batch_boundary", Condition::kBatchBoundary},
                                           {"newest_or_multiple", Condition::kNewestOrMultiple},
                                           {"advanced", Condition::kAdvanced},
                                           {"waits", Condition::kWaits},
                                           {"waits_not", Condition::kWaitsNot},
-                                          {"rang_not", Condition::kRangNot}};
+                                          {"rang_not", Condition::kRangNot},
+                                          {"behind", Condition::kBehind}};
 const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
                                                    {"cpu", ConsumerProgram::Where::kCpu}};
 const Names<Evidence> kEvidenceNames = {{"measured", Evidence::kMeasured},
@@ -64,8 +89,9 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description", "choices", "costs", "depth", "regions", "words", "put",
-                "consumer", "placed_by"});
+    root_.only({"protocol", "description", "choices", "costs", "depth", "queues", "regions", "words",
+                "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier",
+                "consumer", "nic", "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     read_choices();
@@ -77,12 +103,20 @@ class Reader {
           parse_number(recipe_.choices.at("batch"), root_.file(), "batch"));
     read_regions();
     read_words();
-    read_steps(root_.at("put"));
-    recipe_.program.put.push_back({});
-    if (std::none_of(recipe_.program.put.begin(), recipe_.program.put.end(),
-                     [](const Step& s) { return s.is_index; }))
-      root_.at("put").fail("no step takes a queue position", "give one atomic `result: index`");
-    read_consumer(root_.at("consumer"));
+    if (auto queues = root_.find("queues"))
+      recipe_.program.queues_by_peer =
+          pick(*queues, Names<bool>{{"by_peer", true}, {"numbered", false}});
+    const auto consumer = root_.find("consumer");
+    const auto nic = root_.find("nic");
+    if (!consumer == !nic)
+      root_.fail("a recipe says what takes its entries: `nic:` or `consumer:`",
+                 consumer ? "keep one of them" : "add one of them");
+    root_.at("put");
+    for (std::size_t kind = 0; kind < kOpKindCount; ++kind)
+      if (auto section = root_.find(std::string(kOpKindNames[kind])))
+        read_operation(static_cast<OpKind>(kind), *section);
+    if (consumer) read_consumer(*consumer);
+    if (nic) read_nic(*nic);
     read_placed_by();
     for (const auto& [key, operation] : operations_)
       if (!operation.empty())
@@ -238,18 +272,19 @@ class Reader {
 
   void read_regions() {
     for (const auto& [name, node] : root_.at("regions").entries()) {
-      node.only({"memory", "stride_bytes"});
+      node.only({"memory", "stride_bytes", "owner"});
       Region region;
       region.name = name;
       region.memory = pick(node.at("memory"), kMemoryNames, name + ".memory");
       region.stride_bytes = static_cast<std::uint64_t>(whole(node.at("stride_bytes"), 8, 1 << 30));
+      if (auto owner = node.find("owner")) region.owner = pick(*owner, kOwnerNames);
       recipe_.program.regions.push_back(region);
     }
   }
 
   void read_words() {
     for (const auto& [name, node] : root_.at("words").entries()) {
-      node.only({"region", "offset_bytes", "bytes", "entry_bytes"});
+      node.only({"region", "offset_bytes", "bytes", "entry_bytes", "encoding"});
       Word word;
       word.name = name;
       const std::string region = node.at("region").text();
@@ -267,6 +302,7 @@ class Reader {
       if (auto offset = node.find("offset_bytes"))
         word.offset_bytes = static_cast<std::uint64_t>(whole(*offset, 0, 1 << 30));
       word.bytes = static_cast<std::uint32_t>(whole(node.at("bytes"), 1, 64));
+      if (auto encoding = node.find("encoding")) word.encoding = pick(*encoding, kEncodingNames);
       if (auto entry = node.find("entry_bytes")) {
         word.entry_bytes = static_cast<std::uint32_t>(whole(*entry, 8, 4096));
         word.entries = recipe_.program.depth;
@@ -321,29 +357,59 @@ class Reader {
       node.fail("nothing can wait for this later", "add `result:`");
   }
 
+  void read_operation(OpKind kind, const YamlNode& section) {
+    steps_ = &recipe_.program.of(kind);
+    std::uint32_t& entries = recipe_.program.entries[static_cast<std::size_t>(kind)];
+    entries = 1;
+    if (section.is_map()) {
+      section.only({"entries", "steps"});
+      if (auto node = section.find("entries"))
+        entries = static_cast<std::uint32_t>(whole(*node, 1, 16));
+      read_steps(section.at("steps"));
+    } else {
+      read_steps(section);
+    }
+    steps_->push_back({});
+    if (is_message(kind) &&
+        std::none_of(steps_->begin(), steps_->end(), [](const Step& s) { return s.is_index; }))
+      section.fail("no step takes a queue position", "give one atomic `result: index`");
+  }
+
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
       node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "when", "do"});
+                 "pick", "for_each_queue", "when", "do"});
+      if (auto loop = node.find("for_each_queue")) {
+        Step visit;
+        visit.op = StepOp::kVisit;
+        steps_->push_back(visit);
+        Step next;
+        next.op = StepOp::kNext;
+        next.target = static_cast<std::uint32_t>(steps_->size());
+        read_steps(*loop);
+        steps_->push_back(next);
+        continue;
+      }
       if (auto when = node.find("when")) {
-        when->only({"condition", "of", "modulus"});
+        when->only({"condition", "of", "than", "modulus"});
         Step skip;
         skip.op = StepOp::kSkipUnless;
         skip.condition = pick(when->at("condition"), kConditionNames);
         if (skip.condition == Condition::kNewestOrMultiple ||
-            skip.condition == Condition::kAdvanced)
+            skip.condition == Condition::kAdvanced || skip.condition == Condition::kBehind)
           skip.reg = known_reg(when->at("of"));
+        if (skip.condition == Condition::kBehind) skip.operand = known_reg(when->at("than"));
         if (skip.condition == Condition::kNewestOrMultiple)
           skip.modulus = static_cast<std::uint32_t>(whole(when->at("modulus"), 1, 1 << 20));
-        const std::size_t at = recipe_.program.put.size();
-        recipe_.program.put.push_back(skip);
+        const std::size_t at = steps_->size();
+        steps_->push_back(skip);
         read_steps(node.at("do"));
-        recipe_.program.put[at].target = static_cast<std::uint32_t>(recipe_.program.put.size());
+        (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
         continue;
       }
       if (node.entries().size() != 1)
         node.fail("a step is one operation", "start each with its own '-'");
-      recipe_.program.put.push_back(read_step(node.entries().front()));
+      steps_->push_back(read_step(node.entries().front()));
     }
   }
 
@@ -369,6 +435,11 @@ class Reader {
       step.reg = known_reg(node);
       return step;
     }
+    if (kind == "pick") {
+      step.op = StepOp::kPick;
+      step.reg = known_reg(node);
+      return step;
+    }
     if (kind == "do") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
     if (auto id = node.find("id")) step.id = id->text();
     const auto key = [&](const char* field) {
@@ -386,27 +457,36 @@ class Reader {
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
-      node.only({"id", "word", "bytes", "count", "value"});
+      node.only({"id", "word", "bytes", "count", "value", "of", "entry", "block"});
       step.op = StepOp::kStore;
+      if (auto entry_form = node.find("entry")) {
+        step.form = pick(*entry_form, kEntryNames, key("entry"));
+        if (auto block = node.find("block"))
+          step.block = static_cast<std::uint32_t>(whole(*block, 0, 15));
+      }
       const Word& target = recipe_.program.words[step.word];
       step.bytes = target.bytes;
       if (auto bytes = node.find("bytes"))
         step.bytes = static_cast<std::uint32_t>(whole(*bytes, 1, 16, key("bytes")));
       if (auto count = node.find("count"))
         step.count = static_cast<std::uint32_t>(whole(*count, 1, 64, key("count")));
-      if (step.bytes * step.count > target.bytes)
+      if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
         node.fail(std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
                       " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) +
                       " B",
                   "change bytes or count");
       if (auto value = node.find("value")) step.value = pick(*value, kValueNames);
+      if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
+        step.operand = known_reg(node.at("of"));
     } else if (kind == "atomic") {
-      node.only({"id", "word", "op", "value", "result", "wait"});
+      node.only({"id", "word", "op", "value", "of", "result", "wait"});
       step.op = StepOp::kAtomic;
       step.atomic = pick(node.at("op"), kAtomicNames);
       if (step.atomic == AtomicOp::kCas)
         node.fail("a single compare-and-swap is not a step", "use `spin`");
       step.value = pick(node.at("value"), kValueNames);
+      if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
+        step.operand = known_reg(node.at("of"));
       result(node, step);
     } else if (kind == "spin") {
       node.only({"id", "word", "expected", "value", "retry"});
@@ -415,9 +495,10 @@ class Reader {
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "retry"});
+      node.only({"id", "word", "until", "of", "retry"});
       step.op = StepOp::kPoll;
       step.until = pick(node.at("until"), kUntilNames);
+      if (step.until == Until::kReached) step.operand = known_reg(node.at("of"));
       step.cycles = cost(node.at("retry"));
     }
     return step;
@@ -465,6 +546,73 @@ class Reader {
       recipe_.program.words[w].consumer_reads = true;
   }
 
+  void read_nic(const YamlNode& node) {
+    node.only({"work_queue", "doorbell", "completes", "completion", "asks", "transport", "source",
+               "target", "signal", "sink"});
+    NicProgram& nic = recipe_.program.nic;
+    nic.present = true;
+    nic.entry = word(node.at("work_queue"));
+    nic.doorbell = word(node.at("doorbell"));
+    nic.completion = word(node.at("completes"));
+    nic.kind = pick(node.at("completion"), kCompletionNames);
+    if (auto asks = node.find("asks"))
+      nic.every = pick(*asks, Names<bool>{{"every", true}, {"last", false}});
+    if (auto transport = node.find("transport"))
+      nic.dc = pick(*transport, Names<bool>{{"dc", true}, {"rc", false}});
+    const auto optional = [&](const char* key, std::uint32_t& target) {
+      if (auto name = node.find(key)) target = word(*name);
+    };
+    optional("source", nic.source);
+    optional("target", nic.target);
+    optional("signal", nic.signal);
+    optional("sink", nic.sink);
+    auto& words = recipe_.program.words;
+    if (recipe_.program.regions[words[nic.doorbell].region].memory != MemoryKind::kNic)
+      node.at("doorbell").fail("the doorbell is a register", "put its region into memory: nic");
+    if (words[nic.entry].entry_bytes != 64)
+      node.at("work_queue").fail("the work queue is a ring of 64 B entries", "entry_bytes: 64");
+    if (nic.kind == NicProgram::Completion::kPlain &&
+        (words[nic.completion].entry_bytes != 64 ||
+         (recipe_.program.depth & (recipe_.program.depth - 1)) != 0))
+      node.at("completes").fail("a plain CQ is a ring of 64 B entries, a power of two of them",
+                                "entry_bytes: 64 and a depth that is a power of two");
+    for (std::uint32_t w : {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target,
+                            nic.signal, nic.sink})
+      if (w != kNoWord) words[w].consumer_reads = true;
+    check_entries(node);
+  }
+
+  /// What the entries speak of must be said.
+  void check_entries(const YamlNode& node) {
+    const NicProgram& nic = recipe_.program.nic;
+    const auto need = [&](std::uint32_t w, const char* key, const char* why) {
+      if (w == kNoWord) node.fail(std::string("`") + key + "` is missing", why);
+    };
+    for (const auto& steps : recipe_.program.steps)
+      for (const Step& step : steps) switch (step.form) {
+          case EntryForm::kNone:
+          case EntryForm::kNop:
+            break;
+          case EntryForm::kWrite:
+          case EntryForm::kDcWrite:
+            need(nic.source, "source", "name the word that a put reads");
+            need(nic.target, "target", "name the peer's word that a put writes");
+            break;
+          case EntryForm::kWriteInline:
+          case EntryForm::kDcWriteInline:
+            need(nic.target, "target", "name the peer's word that a put writes");
+            break;
+          case EntryForm::kRead:
+          case EntryForm::kDump:
+            need(nic.target, "target", "name the peer's word that a get reads");
+            need(nic.sink, "sink", "name the own word that receives it");
+            break;
+          default:
+            need(nic.signal, "signal", "name the peer's word that a signal raises");
+            need(nic.sink, "sink", "name the own word that receives the old value");
+        }
+  }
+
   void read_placed_by() {
     const auto section = root_.find("placed_by");
     if (!section) return;
@@ -479,6 +627,7 @@ class Reader {
   std::map<std::string, std::string> asked_, sets_;
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
+  std::vector<Step>* steps_ = nullptr;  ///< of the operation being read
   std::vector<std::string> registers_;
   Recipe recipe_;
 };

@@ -27,6 +27,10 @@ struct Binding {
   {                                                                                      \
     {"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; } \
   }
+#define NET(key, member, min, max, doc)                                          \
+  {                                                                              \
+    {key, min, max, doc, "nic"}, [](SystemSpec& s) -> double& { return s.member; } \
+  }
 
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
@@ -95,10 +99,66 @@ const std::vector<Binding>& bindings() {
       HOST("copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
       HOST("copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
       HOST("copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
+      NET("cluster.pes_count", pes, 2, 64, "processing elements, each a GPU with its NIC"),
+      NET("switch.gpu_ns", pcie_switch.gpu_ns, 0, 10000,
+          "between the GPU's L2 and its end of the PCIe link, one way"),
+      NET("switch.hop_ns", pcie_switch.hop_ns, 0, 10000,
+          "between the links of GPU and NIC, one way, beyond serialisation"),
+      NET("switch.host_ns", pcie_switch.host_ns, 0, 10000,
+          "between the NIC's link and host memory, one way"),
+      NET("nic.pcie.generation_count", nic_pcie.generation, 1, 6, "PCIe generation of its link"),
+      NET("nic.pcie.lanes_count", nic_pcie.lanes, 1, 16, "width of its link"),
+      NET("nic.doorbell_ns", nic.doorbell_ns, 0, 100000,
+          "register write decoded, queue pair made active"),
+      NET("nic.fetch.entries_count", nic.fetch_entries, 1, 64,
+          "64 B entries that one read fetches at most"),
+      NET("nic.fetch.outstanding_count", nic.fetches, 1, 4096, "entry fetches under way at once"),
+      NET("nic.decode_ns", nic.decode_ns, 0, 100000, "entry at the NIC until it is understood"),
+      NET("nic.message_interval_ns", nic.message_interval_ns, 0, 100000,
+          "between messages of all queue pairs"),
+      NET("nic.queue_interval_ns", nic.queue_interval_ns, 0, 100000,
+          "between messages of one queue pair"),
+      NET("nic.translate_ns", nic.translate_ns, 0, 100000,
+          "address and connection looked up, both cached"),
+      NET("nic.miss_ns", nic.miss_ns, 0, 100000,
+          "more for a context or translation that comes from host memory"),
+      NET("nic.contexts_count", nic.contexts, 1, 1e7, "connection contexts cached"),
+      NET("nic.translations_count", nic.translations, 1, 1e7, "address translations cached"),
+      NET("nic.page_bytes", nic.page_bytes, 4096, 1e12, "memory that one translation covers"),
+      NET("nic.transmit_ns", nic.transmit_ns, 0, 100000,
+          "payload ready until the packet's head is at the port"),
+      NET("nic.receive_ns", nic.receive_ns, 0, 100000,
+          "packet's end at the port until its write may leave for memory"),
+      NET("nic.receive_interval_ns", nic.receive_interval_ns, 0, 100000,
+          "between messages received"),
+      NET("nic.ack_ns", nic.ack_ns, 0, 100000, "write issued until the ACK is at the port"),
+      NET("nic.ack_receive_ns", nic.ack_receive_ns, 0, 100000,
+          "ACK at the port until the entry is complete"),
+      NET("nic.cqe_ns", nic.cqe_ns, 0, 100000, "entry complete until its CQE leaves for memory"),
+      NET("nic.dc_connect_ns", nic.dc_connect_ns, 0, 100000,
+          "a DC initiator turning to a destination"),
+      NET("nic.ack_timeout_us", nic.ack_timeout_us, 1, 1e8, "until unacknowledged requests repeat"),
+      NET("nic.retries_count", nic.retries, 0, 7, "repetitions before a queue pair gives up"),
+      NET("wire.rate_gbps", wire.gbps, 1, 10000, "a port's data rate"),
+      NET("wire.mtu_bytes", wire.mtu_bytes, 256, 65536, "payload of a packet at most"),
+      NET("wire.header_bytes", wire.header_bytes, 0, 1000,
+          "of every packet: link, network, BTH, checksums, gap"),
+      NET("wire.request_header_bytes", wire.request_header_bytes, 0, 1000,
+          "more in a request's first packet (RETH)"),
+      NET("wire.ack_header_bytes", wire.ack_header_bytes, 0, 1000,
+          "more in an acknowledgement (AETH)"),
+      NET("wire.cable_ns", wire.cable_ns, 0, 100000,
+          "one cable one way, with PHY and FEC at both ends"),
+      NET("wire.switches_count", wire.switches, 0, 10, "switches on the way"),
+      NET("wire.switch_ns", wire.switch_ns, 0, 100000, "one switch, cut-through"),
+      NET("wire.buffer_bytes", wire.buffer_bytes, 0, 1e9,
+          "queued at an egress until credits or PFC stop the sender"),
+      NET("wire.loss_ratio", wire.loss_ratio, 0, 0.5, "share of packets lost"),
   };
   return table;
 }
 
+#undef NET
 #undef GPU
 #undef PCIE
 #undef HOST
@@ -128,7 +188,15 @@ ParameterSet load_system(const std::string& path, const std::vector<std::string>
 SystemSpec bind(const ParameterSet& parameters) {
   SystemSpec spec;
   for (const Binding& binding : bindings())
-    binding.field(spec) = parameters.get(binding.declaration.key);
+    if (parameters.has(binding.declaration.key))
+      binding.field(spec) = parameters.get(binding.declaration.key);
+  spec.has_nic = parameters.has("nic.doorbell_ns");
+  if (spec.has_nic) {
+    const PcieSpec link = spec.nic_pcie;
+    spec.nic_pcie = spec.pcie;
+    spec.nic_pcie.generation = link.generation;
+    spec.nic_pcie.lanes = link.lanes;
+  }
   // Gigabit a second in files, gigabyte a second in the model.
   spec.host.copy_l1_gb_per_s /= 8;
   spec.host.copy_gb_per_s /= 8;

@@ -7,7 +7,9 @@
 
 #include "models/gpu/spec.h"
 #include "models/host/spec.h"
+#include "models/nic/spec.h"
 #include "models/pcie/spec.h"
+#include "models/wire/spec.h"
 #include "sim/config/parameters.h"
 
 namespace marrow::config {
@@ -16,6 +18,13 @@ struct SystemSpec {
   GpuSpec gpu;
   PcieSpec pcie;
   HostSpec host;
+  // Where the system has NICs (any nic.* parameter given):
+  bool has_nic = false;
+  double pes = 1;     ///< processing elements: each a GPU with a NIC
+  PcieSpec nic_pcie;  ///< the NIC's link; of its fields generation to MPS count
+  SwitchSpec pcie_switch;
+  NicSpec nic;
+  WireSpec wire;
 };
 
 /// Every parameter there is: key, range and meaning.

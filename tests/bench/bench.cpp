@@ -62,7 +62,7 @@ void simulate(benchmark::State& state, const std::string& protocol, std::uint32_
     setup.recipe = &program;
     setup.run = &run;
     setup.observer = &table;
-    setup.next_put = [&](std::uint32_t warp, gpu::Put& put) {
+    setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
       if (left[warp] == 0) return false;
       --left[warp];
       put = {kBytes, left[warp] == 0, true, 0};

@@ -51,8 +51,8 @@ std::string text(const std::string& file, const Choices& choices) {
 }
 
 /// Puts of which every fourth and the last is waited for.
-std::vector<gpu::Put> puts(std::size_t count, std::uint64_t bytes = 64) {
-  std::vector<gpu::Put> all = unwaited(count, bytes);
+std::vector<gpu::Op> puts(std::size_t count, std::uint64_t bytes = 64) {
+  std::vector<gpu::Op> all = unwaited(count, bytes);
   for (std::size_t i = 3; i < count; i += 4) all[i].wait = all[i].flush = true;
   all.back().wait = all.back().flush = true;
   return all;
@@ -137,7 +137,7 @@ class Counts : public Bundled {
 // GPU-scope fences.
 TEST_F(Counts, OfAnIbgdaPutAreThoseOfItsSource) {
   count("capture-ibgda");
-  EXPECT_EQ(a_put("gpu0.sm", "puts"), 1);
+  EXPECT_EQ(a_put("gpu0.sm", "messages"), 1);
   EXPECT_EQ(a_put("gpu0.sm", "store instructions"), 12 + 1 + 1 + 1 + 1);
   EXPECT_EQ(a_put("gpu0_l2", "atomics"), 4);
   EXPECT_EQ(a_put("gpu0.sm", "fences gpu"), 3);

@@ -18,8 +18,8 @@ class MachineTest : public SystemC {
 
 TEST_F(MachineTest, WaitsOutALongPauseBetweenTwoPuts) {
   // 500 million cycles at 1 GHz are half a second, far more than any message takes.
-  std::vector<gpu::Put> puts = waited(3);
-  for (gpu::Put& put : puts) put.compute_cycles = 500'000'000;
+  std::vector<gpu::Op> puts = waited(3);
+  for (gpu::Op& put : puts) put.compute_cycles = 500'000'000;
   const Journeys journeys = replay(round_system(), bundled("capture-host-gdaki"), {{0, 0, puts}});
   ASSERT_EQ(journeys.all.size(), 3u);
   EXPECT_GE(journeys.all[2].start_ps - journeys.all[0].start_ps, 1'000'000'000'000);
@@ -32,8 +32,8 @@ TEST_F(MachineTest, CopiesWhatAMessageCarriesAndNotWhatItsSlotCarriesNext) {
   recipe.program.depth = 4;
   for (Word& word : recipe.program.words)
     if (word.entries != 0) word.entries = 4;
-  std::vector<gpu::Put> puts = unwaited(4, 64'000);
-  for (const gpu::Put& put : unwaited(4, 0)) puts.push_back(put);
+  std::vector<gpu::Op> puts = unwaited(4, 64'000);
+  for (const gpu::Op& put : unwaited(4, 0)) puts.push_back(put);
   puts.back().flush = puts.back().wait = true;
   const Journeys journeys = replay(round_system(), recipe, {{0, 0, puts}});
   ASSERT_EQ(journeys.all.size(), 8u);

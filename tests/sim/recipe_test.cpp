@@ -57,7 +57,7 @@ class RecipeTest : public Files {
 };
 
 const Step& step_named(const Recipe& recipe, const std::string& id) {
-  for (const Step& step : recipe.program.put)
+  for (const Step& step : recipe.program.of(OpKind::kPut))
     if (step.id == id) return step;
   throw std::runtime_error("no step " + id);
 }
@@ -69,19 +69,19 @@ TEST_F(RecipeTest, IsReadAsItStands) {
   EXPECT_EQ(program.depth, 16u);
   EXPECT_EQ(recipe.choices, (Choices{{"scope", "gpu"}, {"batch", "1"}}));
   std::vector<StepOp> ops;
-  for (const Step& step : program.put) ops.push_back(step.op);
+  for (const Step& step : program.of(OpKind::kPut)) ops.push_back(step.op);
   EXPECT_EQ(
       ops, (std::vector<StepOp>{StepOp::kStage, StepOp::kAtomic, StepOp::kCompute, StepOp::kStage,
                                 StepOp::kStore, StepOp::kFence, StepOp::kStage, StepOp::kStore,
                                 StepOp::kStage, StepOp::kSkipUnless, StepOp::kPoll, StepOp::kEnd}));
-  EXPECT_TRUE(program.put[1].is_index);
-  EXPECT_EQ(program.put[2].cycles, 5);
+  EXPECT_TRUE(program.of(OpKind::kPut)[1].is_index);
+  EXPECT_EQ(program.of(OpKind::kPut)[2].cycles, 5);
   EXPECT_EQ(step_named(recipe, "wqe").bytes, 16u);
   EXPECT_EQ(step_named(recipe, "wqe").count, 3u);
   EXPECT_EQ(step_named(recipe, "order").scope, Scope::kGpu);
-  EXPECT_EQ(program.put[9].target, 11u) << "past the poll";
-  EXPECT_EQ(program.words[program.put[10].word].name, "cqe");
-  EXPECT_EQ(program.put[10].cycles, 7);
+  EXPECT_EQ(program.of(OpKind::kPut)[9].target, 11u) << "past the poll";
+  EXPECT_EQ(program.words[program.of(OpKind::kPut)[10].word].name, "cqe");
+  EXPECT_EQ(program.of(OpKind::kPut)[10].cycles, 7);
   EXPECT_EQ(program.words[3].entries, 16u);
   // What the consumer touches is never private to a lane.
   EXPECT_FALSE(program.words[0].consumer_reads);
@@ -101,7 +101,7 @@ TEST_F(RecipeTest, TakesWhatIsSet) {
   EXPECT_EQ(step_named(recipe, "wqe").bytes, 8u);
   EXPECT_EQ(step_named(recipe, "wqe").count, 6u);
   EXPECT_EQ(step_named(recipe, "order").scope, Scope::kNone);
-  EXPECT_EQ(recipe.program.put[2].cycles, 9);
+  EXPECT_EQ(recipe.program.of(OpKind::kPut)[2].cycles, 9);
   EXPECT_EQ(recipe.program.regions[1].memory, MemoryKind::kHost);
   for (const RecipeCost& cost : recipe.costs)
     EXPECT_EQ(cost.evidence, cost.key == "work_cycles" ? Evidence::kAssumed : Evidence::kMeasured);

@@ -82,14 +82,14 @@ class Journeys : public Observer {
 /// A lane and what it is to do.
 struct Work {
   std::uint32_t sm = 0, queue = 0;
-  std::vector<gpu::Put> puts;
+  std::vector<gpu::Op> puts;
 };
 
-inline std::vector<gpu::Put> waited(std::size_t count, std::uint64_t bytes = 0) {
-  return std::vector<gpu::Put>(count, gpu::Put{bytes, false, true, 0});
+inline std::vector<gpu::Op> waited(std::size_t count, std::uint64_t bytes = 0) {
+  return std::vector<gpu::Op>(count, gpu::Op{OpKind::kPut, bytes, false, true, 0});
 }
-inline std::vector<gpu::Put> unwaited(std::size_t count, std::uint64_t bytes = 0) {
-  return std::vector<gpu::Put>(count, gpu::Put{bytes, false, false, 0});
+inline std::vector<gpu::Op> unwaited(std::size_t count, std::uint64_t bytes = 0) {
+  return std::vector<gpu::Op>(count, gpu::Op{OpKind::kPut, bytes, false, false, 0});
 }
 
 /// Runs the lanes on this machine; `place` may be empty: all near.
@@ -111,7 +111,7 @@ inline Journeys replay(sim::Machine& machine, const config::Recipe& recipe,
   setup.run = &run;
   setup.seed = seed;
   setup.observer = &journeys;
-  setup.next_put = [&](std::uint32_t warp, gpu::Put& put) {
+  setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
     if (next[warp] == lanes[warp].puts.size()) return false;
     put = lanes[warp].puts[next[warp]++];
     return true;

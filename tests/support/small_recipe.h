@@ -126,10 +126,10 @@ inline config::Recipe small_recipe(const Steps& put) {
     word.consumer_reads = w == kEntry || w == kBell || w == kCqe;
     program.words.push_back(word);
   }
-  program.put = put;
-  for (std::uint32_t i = 0; i < program.put.size(); ++i)
-    if (program.put[i].op == StepOp::kSkipUnless) program.put[i].target += i + 1;
-  program.put.push_back({});
+  program.of(OpKind::kPut) = put;
+  for (std::uint32_t i = 0; i < program.of(OpKind::kPut).size(); ++i)
+    if (program.of(OpKind::kPut)[i].op == StepOp::kSkipUnless) program.of(OpKind::kPut)[i].target += i + 1;
+  program.of(OpKind::kPut).push_back({});
   ConsumerProgram& consumer = program.consumer;
   consumer.announcement = kBell;
   consumer.entry = kEntry;

@@ -114,7 +114,7 @@ class Capture : public config::Files {
       setup.run = &run;
       setup.observer = &journeys;
       setup.place = place;
-      setup.next_put = [&](std::uint32_t warp, gpu::Put& put) {
+      setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
         put = {0, true, true, kGap};
         return left[warp]-- > 0;
       };
