@@ -318,6 +318,18 @@ void Machine::run(const RunSetup& setup) {
   };
   for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
 
+  for (const auto& steps : program.steps)
+    for (const Step& step : steps)
+      if (step.op == StepOp::kOwnIndex)
+        for (const gpu::RunContext& context : contexts)
+          for (std::uint32_t queue = 0; queue < queues; ++queue)
+            if (context.lanes_of_queue[queue] > 1)
+              throw InputError(where + " with protocol " + program.protocol,
+                               "queue " + std::to_string(queue) + " is shared by " +
+                                   std::to_string(context.lanes_of_queue[queue]) +
+                                   " warps, the recipe keeps the index in one lane's register",
+                               "give every warp a queue of its own");
+
   Consumer* consumer = nullptr;
   if (!program.nic.present) {
     ProcessingElement& pe = *pes_.front();

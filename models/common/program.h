@@ -58,6 +58,7 @@ enum class StepOp : std::uint8_t {
   kSpin,        ///< compare-and-swap until it succeeds
   kPoll,        ///< load until the condition holds
   kSkipUnless,  ///< jump to `target` unless the condition holds
+  kOwnIndex,    ///< the put's index, kept in a register: the lane alone uses its queue
   kPick,        ///< the register's value chooses the lane's queue to its peer
   kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
   kNext,        ///< end of that loop: jump to `target`

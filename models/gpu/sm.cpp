@@ -213,6 +213,10 @@ bool Sm::step(Lane& lane, const Step& step) {
     case StepOp::kSkipUnless:
       if (!holds(lane, step)) lane.pc = step.target;
       return true;
+    case StepOp::kOwnIndex:
+      take_index(lane, lane.own_index);
+      lane.own_index += lane.entries;
+      return true;
     case StepOp::kPick: {
       const RunContext& context = *lane.context;
       const std::uint64_t choice = lane.value[step.reg];
@@ -319,7 +323,10 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
       cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
     lane.host_acknowledged_ps = 0;
   } else {
-    cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
+    // With nothing stored since the last fence it goes the same ways once more.
+    const double ways = lane.fence_cycles > 0 ? lane.fence_cycles : lane.last_fence_cycles;
+    lane.last_fence_cycles = ways;
+    cycles = std::max(spec_.fence_gpu_cycles, ways);
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
@@ -402,6 +409,12 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   return false;
 }
 
+void Sm::take_index(Lane& lane, std::uint64_t index) {
+  lane.index = index;
+  lane.context->book->open(lane.queue, index, lane.entries);
+  lane.context->on_index(lane.queue, index, lane.op.bytes);
+}
+
 std::uint64_t Sm::wanted(const Lane& lane, const Step& step) const {
   switch (step.until) {
     case Until::kSlotFree:
@@ -422,11 +435,7 @@ void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
     lane.value[reg] = lane.access.value;
     lane.ready_ps[reg] = back_ps;
   }
-  if (step.is_index) {
-    lane.index = lane.access.value;
-    lane.context->book->open(lane.queue, lane.index, lane.entries);
-    lane.context->on_index(lane.queue, lane.index, lane.op.bytes);
-  }
+  if (step.is_index) take_index(lane, lane.access.value);
   if (step.wait) lane.at_ps = std::max(lane.at_ps, back_ps);
   if (step.op == StepOp::kPoll) {
     counters_.polls += lane.access.rounds;

@@ -91,6 +91,7 @@ class Sm : public sc_core::sc_module {
     Stage stage = Stage::kLookup;
     Op op;
     Ps op_from_ps = 0;
+    std::uint64_t own_index = 0;  ///< StepOp::kOwnIndex
     std::uint64_t index = 0;
     std::uint32_t entries = 1;  ///< of the last message
     bool in_op = false;
@@ -102,6 +103,7 @@ class Sm : public sc_core::sc_module {
     std::array<Ps, kRegisterCount> ready_ps{};
     // What a fence must wait for: where stores and atomics went since the last one.
     double fence_cycles = 0;
+    double last_fence_cycles = 0;  ///< of the fence before
     bool host_stores = false, host_entry = false;
     std::uint64_t last_host_store = 0;
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
@@ -122,6 +124,7 @@ class Sm : public sc_core::sc_module {
   std::uint64_t wanted(const Lane& lane, const Step& step) const;
   bool is_private(const Lane& lane, const Word& word, std::uint64_t address) const;
   bool memory_step(Lane& lane, const Step& step);
+  void take_index(Lane& lane, std::uint64_t index);
   void finish_access(Lane& lane, const Step& step, Ps back_ps);
   void store_step(Lane& lane, const Step& step);
   bool fence_step(Lane& lane, const Step& step);

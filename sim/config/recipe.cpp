@@ -375,10 +375,28 @@ class Reader {
       section.fail("no step takes a queue position", "give one atomic `result: index`");
   }
 
+  bool is_chosen(const YamlNode& node) {
+    bool all = true;
+    for (const auto& [choice, wanted] : node.entries()) {
+      const auto it = recipe_.choices.find(choice);
+      if (it == recipe_.choices.end())
+        node.fail("unknown choice '" + choice + "'", "declare it under `choices:`");
+      bool any = false;
+      for (const YamlNode& value : wanted.one_or_more()) any |= value.text() == it->second;
+      all &= any;
+    }
+    return all;
+  }
+
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
       node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "pick", "for_each_queue", "when", "do"});
+                 "own_index", "pick", "for_each_queue", "if", "when", "do"});
+      if (auto chosen = node.find("if")) {
+        // Decided by the recipe's choices, once, when it is read.
+        if (is_chosen(*chosen)) read_steps(node.at("do"));
+        continue;
+      }
       if (auto loop = node.find("for_each_queue")) {
         Step visit;
         visit.op = StepOp::kVisit;
@@ -433,6 +451,12 @@ class Reader {
     if (kind == "use") {
       step.op = StepOp::kUse;
       step.reg = known_reg(node);
+      return step;
+    }
+    if (kind == "own_index") {
+      step.op = StepOp::kOwnIndex;
+      step.is_index = true;
+      if (node.text() != "index") node.fail("the result is the put's index", "write: index");
       return step;
     }
     if (kind == "pick") {
