@@ -154,11 +154,11 @@ struct Step {
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
   Condition condition = Condition::kAlways;
-  std::uint32_t modulus = 0;  ///< kNewestOrMultiple
+  std::uint32_t modulus = 0;  ///< kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
   EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
-  std::uint32_t block = 0;               ///< kStore: entries beyond index
+  std::uint32_t block = 0;               ///< kStore, Until::kSlotFree: entries beyond index
   std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
   std::string id;            ///< name by which --set reaches it; may be empty
 };

@@ -179,7 +179,8 @@ bool Sm::holds(const Lane& lane, const Step& step) const {
     case Condition::kAlways:
       return true;
     case Condition::kRingWrapped:
-      return lane.index >= program.depth;
+      return lane.index >= program.depth &&
+             (step.modulus == 0 || lane.index % step.modulus == 0);
     case Condition::kBatchBoundary:
       return lane.puts % program.batch == 0 || lane.op.flush;
     case Condition::kNewestOrMultiple:
@@ -255,6 +256,9 @@ bool Sm::step(Lane& lane, const Step& step) {
 void Sm::touched(Lane& lane, std::uint64_t address) {
   if (is_host(address)) {
     lane.host_stores = true;
+    // A GPU-scope fence cares for host memory, not for a device's registers.
+    if (is_nic(address)) return;
+    lane.host_memory_stores = true;
     lane.last_host_store = address;
     lane.host_acknowledged_ps = lane.context->l2->host_write_acknowledged_ps(lane.at_ps);
     return;
@@ -314,7 +318,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   const L2& l2 = *lane.context->l2;
   const bool sys = step.scope == Scope::kSys;
   ++(sys ? counters_.fences_sys : counters_.fences_gpu);
-  const bool pending = lane.host_stores || lane.at_ps < lane.host_acknowledged_ps;
+  const bool pending = lane.host_memory_stores || lane.at_ps < lane.host_acknowledged_ps;
   double cycles = 0;
   if (sys) {
     // An entry is two 32 B sectors, each with a way of its own: the fence waits for the slower.
@@ -338,7 +342,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   const bool meets_reads = sys ? lane.context->lanes > 1 || l2.host_poller()
                                : lane.access.host_stores && l2.host_poller();
   lane.fence_cycles = 0;
-  lane.host_stores = lane.host_entry = false;
+  lane.host_stores = lane.host_memory_stores = lane.host_entry = false;
   if (!meets_reads) {
     lane.at_ps += lane.access.least_ps;
     return true;
@@ -418,7 +422,7 @@ void Sm::take_index(Lane& lane, std::uint64_t index) {
 std::uint64_t Sm::wanted(const Lane& lane, const Step& step) const {
   switch (step.until) {
     case Until::kSlotFree:
-      return lane.index + lane.entries - lane.context->program->depth;
+      return lane.index + lane.entries + step.block - lane.context->program->depth;
     case Until::kCompleted:
       return lane.index + lane.entries;
     case Until::kReached:

@@ -104,7 +104,8 @@ class Sm : public sc_core::sc_module {
     // What a fence must wait for: where stores and atomics went since the last one.
     double fence_cycles = 0;
     double last_fence_cycles = 0;  ///< of the fence before
-    bool host_stores = false, host_entry = false;
+    bool host_stores = false;  ///< beyond PCIe: memory or registers
+    bool host_memory_stores = false, host_entry = false;
     std::uint64_t last_host_store = 0;
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
     tlm::tlm_generic_payload payload;

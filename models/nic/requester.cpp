@@ -176,8 +176,10 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     return blocks(entry.ds);
   }
   ++counters_.messages;
-  const Ps begin_ps = std::max({at_ps + ps_from_ns(spec_.decode_ns), engine_free_ps_, queue.free_ps});
-  engine_free_ps_ = begin_ps + ps_from_ns(spec_.message_interval_ns);
+  // A queue's own interval holds up that queue alone.
+  const Ps turn_ps = std::max(at_ps + ps_from_ns(spec_.decode_ns), engine_free_ps_);
+  engine_free_ps_ = turn_ps + ps_from_ns(spec_.message_interval_ns);
+  const Ps begin_ps = std::max(turn_ps, queue.free_ps);
   queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
   Flight* f = to_.book->message(q, index);
   if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;

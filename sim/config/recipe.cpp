@@ -417,7 +417,8 @@ class Reader {
             skip.condition == Condition::kAdvanced || skip.condition == Condition::kBehind)
           skip.reg = known_reg(when->at("of"));
         if (skip.condition == Condition::kBehind) skip.operand = known_reg(when->at("than"));
-        if (skip.condition == Condition::kNewestOrMultiple)
+        if (skip.condition == Condition::kNewestOrMultiple ||
+            (skip.condition == Condition::kRingWrapped && when->has("modulus")))
           skip.modulus = static_cast<std::uint32_t>(whole(when->at("modulus"), 1, 1 << 20));
         const std::size_t at = steps_->size();
         steps_->push_back(skip);
@@ -519,7 +520,9 @@ class Reader {
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "of", "retry"});
+      node.only({"id", "word", "until", "of", "ahead", "retry"});
+      if (auto ahead = node.find("ahead"))
+        step.block = static_cast<std::uint32_t>(whole(*ahead, 0, 1 << 20));
       step.op = StepOp::kPoll;
       step.until = pick(node.at("until"), kUntilNames);
       if (step.until == Until::kReached) step.operand = known_reg(node.at("of"));
