@@ -63,7 +63,8 @@ class Capture : public config::Files {
                               std::filesystem::copy_options::overwrite_existing);
     return path("configs");
   }
-  Comparison compare_with(const std::string& fit_rows = "nowhere: {}\n", std::uint64_t seed = 1) {
+  Comparison compare_with(const std::string& fit_rows = "nowhere: {}\n", std::uint64_t seed = 1,
+                          std::vector<std::string> only = {}) {
     Kernel::renew();
     const auto spec = quiet();
     sim::Machine machine(spec);
@@ -72,6 +73,7 @@ class Capture : public config::Files {
     options.system = "made-up";
     options.trace_file = path("t.trace");
     options.seed = seed;
+    options.only = std::move(only);
     return compare(machine, machine, spec, options);
   }
 
@@ -358,6 +360,26 @@ TEST_F(Capture, BaselineRepeatsTheFirstUncontendedRunOfItsKind) {
   EXPECT_DOUBLE_EQ(baseline("other doorbell"), 0);  // a kind of its own
   EXPECT_TRUE(row(comparison, "second", "lookup").hard());
   EXPECT_FALSE(row(comparison, "near it", "lookup").hard()) << "1000 / 950 - 1 is 5 %";
+}
+
+TEST_F(Capture, BaselineAlsoHoldsForRunsBeforeTheUncontendedOne) {
+  const auto lookup = [](std::uint32_t cycles) {
+    return all_but_lookup(500, [=](std::uint64_t) { return cycles; });
+  };
+  write_by_hand({{run_of("contended", {{0, 0}, {2, 0}}, 10), lookup(4000)},
+                 {run_of("other doorbell", {{0, 0}, {2, 0}}, 10, "host"), lookup(2000)},
+                 {run_of("alone", {{0, 0}}, 10), lookup(1000)}});
+  for (const auto& only : {std::vector<std::string>{}, std::vector<std::string>{"contended"}}) {
+    const Comparison comparison = compare_with("nowhere: {}\n", 1, only);
+    const Row& contended = row(comparison, "contended", "lookup");
+    ASSERT_TRUE(contended.baseline_error);
+    EXPECT_DOUBLE_EQ(*contended.baseline_error, -0.75);  // 1000 / 4000 - 1
+    EXPECT_TRUE(contended.hard());
+    EXPECT_DOUBLE_EQ(*row(comparison, "contended", "put").baseline_error, 5000. / 8000 - 1);
+    if (only.empty()) {
+      EXPECT_FALSE(row(comparison, "other doorbell", "lookup").baseline_error) << "has none";
+    }
+  }
 }
 
 TEST_F(Capture, RolesTellWhatAPredictionRestsOn) {
