@@ -11,16 +11,9 @@ class ValidateResults : public Command {};
 class ConfigResults : public Command {};
 
 TEST_F(Help, EveryCommandHasOne) {
-  const std::vector<Arguments> commands = {{"run"},
-                                           {"validate"},
-                                           {"import"},
-                                           {"trace"},
-                                           {"trace", "info"},
-                                           {"trace", "check"},
-                                           {"trace", "dump"},
-                                           {"config"},
-                                           {"config", "show"},
-                                           {"config", "check"}};
+  const auto commands = all_commands();
+  for (const Arguments& known : {Arguments{"run"}, {"trace", "dump"}, {"config", "check"}})
+    EXPECT_NE(std::find(commands.begin(), commands.end(), known), commands.end());
   for (const Arguments& command : commands) {
     std::string name = "marrow";
     for (const std::string& word : command) name += " " + word;
@@ -29,9 +22,40 @@ TEST_F(Help, EveryCommandHasOne) {
     EXPECT_EQ(result.err, "") << name;
     EXPECT_NE(result.out.find("Usage: " + name + " "), std::string::npos) << result.out;
   }
-  const Result whole = marrow({"--help"});
-  EXPECT_EQ(whole.code, 0);
-  EXPECT_NE(whole.out.find("Usage: marrow "), std::string::npos) << whole.out;
+}
+
+TEST_F(Help, SaysWhatEveryOptionArgumentAndCommandIs) {
+  for (const Arguments& command : all_commands()) {
+    const std::string help = marrow(command + Arguments{"--help"}).out;
+    for (const char* section : {"Positionals:", "Options:", "Subcommands:"})
+      for (const auto& [name, text] : entries(help, section))
+        EXPECT_GE(std::count(text.begin(), text.end(), ' '), 1) << name << " of\n" << help;
+  }
+}
+
+TEST_F(Help, EndsWithExamplesThatWork) {
+  for (const char* folder : {"configs", "traces"})
+    std::filesystem::create_directory_symlink(source_file(folder), path(folder));
+  make("workload.yaml", kWorkload);
+  make("puts.csv.gz", read_file(source_file("tests/fixtures/traces/device.csv")));
+  for (const Arguments& command : all_commands()) {
+    const std::string help = marrow(command + Arguments{"--help"}).out;
+    std::string name = "marrow";
+    for (const std::string& word : command) name += " " + word;
+    const std::size_t at = help.find("\nExample");
+    ASSERT_NE(at, std::string::npos) << help;
+    std::istringstream lines(help.substr(at + 1));
+    std::string line;
+    std::getline(lines, line);
+    std::size_t examples = 0;
+    while (std::getline(lines, line) && !line.empty()) {
+      ++examples;
+      EXPECT_EQ(line.find("  " + name + " "), 0u) << line;
+      const Result result = shell(line);
+      EXPECT_EQ(result.code, 0) << line << '\n' << result.err;
+    }
+    EXPECT_GE(examples, 1u) << help;
+  }
 }
 
 TEST_F(Help, VersionIsTold) {
