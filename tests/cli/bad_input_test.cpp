@@ -124,6 +124,24 @@ TEST_F(BadFile, AnUnknownImportFormatNamesTheKnownOnes) {
                  {"'workload'", "workload-yaml", "device-consumer-csv"});
 }
 
+TEST_F(BadFile, WhatIsNoSystemIsToldAndWhatToGiveInstead) {
+  const std::string fragment = source_file("configs/gpus/h200.yaml");
+  const std::string recipe = source_file("configs/protocols/capture-ibgda.yaml");
+  const Arguments run = {"run", "--trace", kCapture, "--system"};
+  for (const Arguments& command : {Arguments{"config", "check"}, Arguments{"config", "show"}, run})
+    expect_refused(command + Arguments{fragment},
+                   {fragment + ":", "is a part that systems include", "name a system"});
+  for (const Arguments& command : {Arguments{"config", "check"}, run})
+    expect_refused(command + Arguments{recipe},
+                   {recipe + ":", "is a protocol recipe", "marrow config show " + recipe,
+                    "marrow run --protocol " + recipe, "name a system"});
+  expect_refused({"config", "show", "capture-ibgd"}, {"capture-ibgd", "there are: capture-gdaki"});
+  expect_refused({"config", "show", "capture-ibgda", "--set", "gpu.sm.clock_ghz=1"},
+                 {"--set gpu.sm.clock_ghz=1", "is a protocol recipe", "protocol.NAME=VALUE"});
+  expect_refused({"config", "show", kSystem, "--set", "protocol.batch=1"},
+                 {"--set protocol.batch=1", "is no protocol recipe", "show the recipe"});
+}
+
 TEST_F(BadFile, AnUnknownTargetInARecipeNamesLineStepAndNearest) {
   const std::string good = read_file(source_file("configs/protocols/capture-ibgda.yaml"));
   const std::size_t at = good.find("word: prod,");

@@ -215,5 +215,50 @@ TEST_F(ConfigResults, EverySystemChecksAndShows) {
   EXPECT_GE(systems, 1u);
 }
 
+TEST_F(ConfigResults, EveryRecipeShowsItsChoicesAndCostsWithSources) {
+  std::size_t recipes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_file("configs/protocols"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++recipes;
+    const std::string name = entry.path().stem().string();
+    SCOPED_TRACE(name);
+    const Result by_name = marrow({"config", "show", "--json", name});
+    EXPECT_EQ(by_name.code, 0) << by_name.err;
+    const auto shown = nlohmann::json::parse(by_name.out);
+    EXPECT_EQ(shown.at("schema"), "marrow.config/1");
+    EXPECT_EQ(shown.at("protocol"), name);
+    ASSERT_FALSE(shown.at("costs").empty());
+    const Result by_path = marrow({"config", "show", entry.path().string()});
+    EXPECT_EQ(by_path.code, 0) << by_path.err;
+    for (const auto& cost : shown.at("costs"))
+      EXPECT_FALSE(cost.at("source").get<std::string>().empty()) << cost;
+    for (const char* part : {"choices", "costs"})
+      for (const auto& row : shown.at(part)) {
+        const std::string line = "  protocol." + row.at("key").get<std::string>() + " ";
+        EXPECT_NE(by_path.out.find(line), std::string::npos) << line;
+      }
+  }
+  EXPECT_GE(recipes, 4u);
+}
+
+TEST_F(ConfigResults, ARecipesCostsAndChoicesAreThoseOfItsFile) {
+  const auto row = [&](const char* part, const std::string& key, const Arguments& sets) {
+    const Result result = marrow(Arguments{"config", "show", "--json", "capture-gdaki"} + sets);
+    const auto shown = nlohmann::json::parse(result.out);
+    for (const auto& entry : shown.at(part))
+      if (entry.at("key") == key) return entry;
+    return nlohmann::json();
+  };
+  // configs/protocols/capture-gdaki.yaml: lookup_cycles: {value: 51, fitted: ...},
+  // doorbell_in: {allowed: [gpu, host], default: gpu}
+  EXPECT_EQ(row("costs", "lookup_cycles", {}).at("value"), 51);
+  EXPECT_EQ(row("costs", "lookup_cycles", {}).at("evidence"), "fitted");
+  const Arguments more = {"--set", "protocol.lookup_cycles+=9"};
+  EXPECT_EQ(row("costs", "lookup_cycles", more).at("value"), 60);
+  EXPECT_EQ(row("costs", "lookup_cycles", more).at("evidence"), "assumed");
+  EXPECT_EQ(row("choices", "doorbell_in", {}).at("value"), "gpu");
+  EXPECT_EQ(row("choices", "doorbell_in", {}).at("allowed"), "gpu, host");
+}
+
 }  // namespace
 }  // namespace marrow::cli
