@@ -359,12 +359,14 @@ void Machine::run(const RunSetup& setup) {
                                      lane.peer.value_or((lane.pe + 1) % pes));
   }
 
-  // In slices of simulated time, so that a program that polls for ever is noticed.
+  // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
+  // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
   std::uint64_t journeys = 0;
   do {
-    sc_core::sc_start(slice, sc_core::SC_EXIT_ON_STARVATION);
+    sc_core::sc_start(std::max(slice, sc_core::sc_time_to_pending_activity()),
+                      sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
   } while (sc_core::sc_pending_activity() &&

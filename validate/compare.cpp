@@ -200,7 +200,8 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
 
   // Captured cycles are of the clock that they were captured at.
   const double cycles_per_ps = reader.header().sm_clock_ghz / 1000;
-  std::map<std::string, std::map<std::string, double>> baselines;
+  std::map<std::string, std::map<std::string, double>> baselines;  // by kind and stage
+  std::vector<std::string> kinds;                                  // of the rows
   Collector collector(cycles_per_ps, options.observer);
   sim::ReplayOptions replay;
   replay.config_dir = options.config_dir;
@@ -232,8 +233,8 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
                      Placement& drawn) { placement.apply(recipe, layout, drawn); };
   replay.on_run_end = [&](std::uint32_t, const trace::Run& run) {
     const Samples& samples = collector.samples();
-    auto& baseline = baselines[baseline_key(run)];
-    const bool is_baseline = baseline_run[baseline_key(run)] == run.name;
+    const std::string kind = baseline_key(run);
+    const bool is_baseline = baseline_run[kind] == run.name;
     const auto fits = options.system == reader.header().machine
                           ? fit_runs(options.config_dir, options.system, run.protocol)
                           : std::vector<std::string>();
@@ -247,11 +248,8 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
                                                 : Role::kPredicted;
     const auto finish = [&](const std::string& stage, const std::vector<double>& measured) {
       row.stage = stage;
-      if (is_baseline) baseline[stage] = row.measured.median;
+      if (is_baseline) baselines[kind][stage] = row.measured.median;
       row.error = row.measured.median > 0 ? row.predicted.median / row.measured.median - 1 : 0;
-      row.baseline_error.reset();
-      if (const auto it = baseline.find(stage); it != baseline.end() && row.measured.median > 0)
-        row.baseline_error = it->second / row.measured.median - 1;
       row.scored = row.measured.median >= kScoredFromCycles;
       row.stable = halves_agree(measured, stage == "put");
       row.within =
@@ -262,6 +260,7 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
         comparison.unstable_within += row.within;
       }
       comparison.rows.push_back(row);
+      kinds.push_back(kind);
     };
     for (std::size_t i = 0; i < run.measured_stages.size(); ++i) {
       row.measured = spread(samples.measured[i]);
@@ -276,6 +275,13 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   };
   reader.rewind();
   sim::replay(reader, machine, replay, &collector);
+  // Only now: a file's uncontended run may come after others of its kind.
+  for (std::size_t i = 0; i < comparison.rows.size(); ++i) {
+    Row& row = comparison.rows[i];
+    const auto& baseline = baselines[kinds[i]];
+    if (const auto it = baseline.find(row.stage); it != baseline.end())
+      row.baseline_error = it->second / row.measured.median - 1;
+  }
   return comparison;
 }
 

@@ -62,51 +62,80 @@ class Collector : public Observer {
   double cycles_per_ps_;
 };
 
-/// Loads of a stage share their word's distance; the first atomic, spin or fence tells near or far.
-struct Sensitivity {
-  double accesses = 1;
-  double far_cycles = 0;  ///< what the stage takes more if the word is far; 0: it tells no side
+/// What a stage's time tells of a word. Loads show its distance only; atomics and spins also its
+/// side; a fence shows the farthest of all words that it waits for.
+struct Shown {
+  struct Fence {
+    std::set<std::uint32_t> words;  ///< in GPU memory, stored to since the fence before
+    double least_cycles = 0;        ///< whatever they are
+  };
+  double accesses = 0;    ///< of the word itself
+  double far_cycles = 0;  ///< what these take more if the word is far
+  std::vector<Fence> fences;
 };
 
-Sensitivity sensitivity(const config::Recipe& recipe, Stage stage, std::uint32_t word,
-                        const GpuSpec& gpu) {
-  Sensitivity result{0, 0};
-  Stage at = Stage::kLookup;
-  bool fences = false;
-  for (const Step& step : recipe.program.of(OpKind::kPut)) {
-    if (step.op == StepOp::kStage) at = step.stage;
-    // An atomic whose result is used later shows in the stage that uses it.
-    const bool here = at == stage;
-    if (step.op == StepOp::kLoad && here && step.word == word) ++result.accesses;
-    if ((step.op == StepOp::kSpin || (step.op == StepOp::kAtomic && step.wait)) && here &&
-        step.word == word) {
-      ++result.accesses;
-      result.far_cycles += gpu.far_cycles - gpu.near_cycles;
+Shown shown(const config::Recipe& recipe, Stage stage, std::uint32_t word, const GpuSpec& gpu) {
+  const Program& program = recipe.program;
+  const auto in_host = [&](std::uint32_t w) {
+    return program.regions[program.words[w].region].memory == MemoryKind::kHost;
+  };
+  const bool beside_host_reads = program.consumer.where == ConsumerProgram::Where::kSm &&
+                                 in_host(program.consumer.announcement);
+  Shown result;
+  if (in_host(word)) return result;
+  std::set<std::uint32_t> stored;
+  bool stored_in_host = false;
+  // A put's first fence also waits for what the put before it stored last.
+  for (const bool counts : {false, true}) {
+    Stage at = Stage::kLookup;
+    for (const Step& step : program.of(OpKind::kPut)) {
+      if (step.op == StepOp::kStage) at = step.stage;
+      const bool here = counts && at == stage;
+      const bool changes = step.op == StepOp::kSpin || step.op == StepOp::kAtomic;
+      if (changes || step.op == StepOp::kStore) {
+        if (in_host(step.word))
+          stored_in_host = true;
+        else
+          stored.insert(step.word);
+      }
+      if (here && step.op == StepOp::kLoad && step.word == word) ++result.accesses;
+      // An atomic whose result is used later shows in the stage that uses it.
+      if (here && ((changes && step.wait && step.word == word) || step.op == StepOp::kUse)) {
+        ++result.accesses;
+        result.far_cycles += gpu.far_cycles - gpu.near_cycles;
+      }
+      if (step.op != StepOp::kFence || (step.scope != Scope::kGpu && step.scope != Scope::kSys))
+        continue;
+      if (here && step.scope == Scope::kGpu && stored.count(word)) {
+        const double least =
+            std::max({gpu.fence_gpu_cycles, stored_in_host ? gpu.fence_gpu_host_cycles : 0,
+                      beside_host_reads ? gpu.fence_gpu_beside_host_reads_cycles : 0});
+        if (gpu.fence_gpu_far_cycles > least) result.fences.push_back({stored, least});
+      }
+      stored.clear();
+      stored_in_host = false;
     }
-    if (step.op == StepOp::kUse && here) {
-      ++result.accesses;
-      result.far_cycles += gpu.far_cycles - gpu.near_cycles;
-    }
-    if (step.op == StepOp::kFence && here && step.scope == Scope::kGpu) fences = true;
   }
-  if (fences) {
-    result.far_cycles += gpu.fence_gpu_far_cycles - gpu.fence_gpu_near_cycles;
-    ++result.accesses;
-  }
-  result.accesses = std::max(result.accesses, 1.0);
   return result;
 }
 
 }  // namespace
 
 void InferredPlacement::see_side(std::uint32_t sm, const std::string& region, std::uint64_t page,
-                                 bool far) {
+                                 bool far, bool sure) {
   for (Seen& seen : seen_)
     if (seen.sm == sm && seen.region == region && seen.page == page) {
-      seen.far = far;
+      if (sure && !seen.sure) seen = {sm, region, page, far, sure};
       return;
     }
-  seen_.push_back({sm, region, page, far});
+  seen_.push_back({sm, region, page, far, sure});
+}
+
+const InferredPlacement::Seen* InferredPlacement::find(std::uint32_t sm, const std::string& region,
+                                                       std::uint64_t page) const {
+  for (const Seen& seen : seen_)
+    if (seen.sm == sm && seen.region == region && seen.page == page) return &seen;
+  return nullptr;
 }
 
 void InferredPlacement::see_distance(std::uint32_t sm, const std::string& region,
@@ -126,33 +155,33 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
     return static_cast<std::int64_t>(it->second.first + offset);
   };
   // Near and far connect SMs and pages: once an SM's side is known, so are the pages it saw, and
-  // with them the other SMs that saw those. What starts a component keeps its drawn side.
+  // with them the other SMs that saw those. What starts a component keeps its drawn side. What is
+  // not sure connects only what nothing sure does.
   std::set<std::uint32_t> sm_known;
   std::set<std::pair<std::string, std::uint64_t>> page_known;
   std::map<std::pair<std::string, std::uint64_t>, bool> page_side;
-  for (bool progress = true; progress;) {
-    progress = false;
+  const auto connect = [&](bool sure) {
     for (const Seen& seen : seen_) {
-      if (seen.sm >= placement.sms()) continue;
+      if (seen.sure != sure || seen.sm >= placement.sms()) continue;
       const auto page = std::make_pair(seen.region, seen.page);
       const bool has_sm = sm_known.count(seen.sm) > 0, has_page = page_known.count(page) > 0;
-      if (has_sm && !has_page) {
+      if (has_sm == has_page) continue;
+      if (has_sm)
         page_side[page] = placement.sm_side(seen.sm) != seen.far;
-        page_known.insert(page);
-        progress = true;
-      } else if (!has_sm && has_page) {
+      else
         placement.set_sm_side(seen.sm, page_side[page] != seen.far);
-        sm_known.insert(seen.sm);
-        progress = true;
-      }
+      sm_known.insert(seen.sm);
+      page_known.insert(page);
+      return true;
     }
-    if (progress) continue;
+    return false;
+  };
+  const auto begin = [&] {
     for (const Seen& seen : seen_)
-      if (seen.sm < placement.sms() && !sm_known.count(seen.sm)) {
-        sm_known.insert(seen.sm);
-        progress = true;
-        break;
-      }
+      if (seen.sm < placement.sms() && sm_known.insert(seen.sm).second) return true;
+    return false;
+  };
+  while (connect(true) || connect(false) || begin()) {
   }
   for (const auto& [page, side] : page_side)
     if (const auto a = address(page.first, page.second * Placement::kPageBytes); a >= 0)
@@ -251,17 +280,19 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
   InferredPlacement placement;
   placement.runs_ = placement_runs(reader, config_dir);
   const double cycles_per_ps = spec.gpu.sm_clock_ghz / 1000;
-  // Each round replays the runs with what is known so far; a stage that holds two words settles
-  // once the first of them has.
+  // Each round replays the runs with what is known so far and reads them anew; a stage that holds
+  // two words settles once the first of them has.
   constexpr int kRounds = 4;
-  // Cycles over near, by SM and line.
-  std::map<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>, double> more;
   for (int round = 0; round < kRounds; ++round) {
     std::set<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>> told;
+    InferredPlacement next;
+    next.runs_ = placement.runs_;
     for (const std::string& name : placement.runs_) {
       std::map<std::uint32_t, trace::Lane> lanes;
       const config::Recipe* recipe = nullptr;
       config::Recipe kept;
+      QueueLayout laid_out;
+      Placement lies;
       Collector collector(recipe, cycles_per_ps);
       sim::ReplayOptions options;
       options.config_dir = config_dir;
@@ -293,45 +324,99 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
           p.set_page_side(a, false);
         for (std::uint32_t sm = 0; sm < p.sms(); ++sm) p.set_sm_side(sm, false);
         placement.apply(r, layout, p);
+        laid_out = layout;
+        lies = p;
       };
       reader.rewind();
       sim::replay(reader, machine, options, &collector);
       if (recipe == nullptr) continue;
       for (const auto& [stage, word] : kept.placed_by) {
-        const Word& w = kept.program.words[word];
-        const Region& region = kept.program.regions[w.region];
-        const Sensitivity s = sensitivity(kept, stage, word, spec.gpu);
+        const Program& program = kept.program;
+        const Word& w = program.words[word];
+        const Shown shows = shown(kept, stage, word, spec.gpu);
+        if (shows.accesses == 0 && shows.fences.empty()) continue;
         for (auto& [key, samples] : collector.samples_) {
           if (key.stage != stage || samples.measured.empty() || samples.predicted.empty()) continue;
           if (!lanes.count(key.lane)) continue;
           const trace::Lane& lane = lanes.at(key.lane);
-          const double off = median(samples.measured) - median(samples.predicted);
-          const std::uint64_t offset = lane.queue * region.stride_bytes + w.offset_bytes +
-                                       key.page * (w.entry_bytes ? Placement::kPageBytes : 0);
-          const auto line = std::make_pair(region.name, offset / Placement::kLineBytes);
-          const auto page = std::make_pair(region.name, offset / Placement::kPageBytes);
-          if (told.count({lane.sm.value_or(0), {region.name + w.name, line.second}})) continue;
-          told.insert({lane.sm.value_or(0), {region.name + w.name, line.second}});
-          double& total = more[{lane.sm.value_or(0), line}];
-          total += off / (s.far_cycles > 0 ? 1 : s.accesses);
-          double distance = total;
-          if (s.far_cycles > 0) {
-            const bool far = total > s.far_cycles / 2;
-            if (far) distance -= s.far_cycles;
-            distance /= s.accesses;
-            if (!told.count({lane.sm.value_or(0), page})) {
-              placement.see_side(lane.sm.value_or(0), region.name, page.second, far);
-              told.insert({lane.sm.value_or(0), page});
+          const std::uint32_t sm = lane.sm.value_or(0);
+          const std::uint64_t index =
+              w.entry_bytes ? key.page * Placement::kPageBytes / w.entry_bytes : 0;
+          const auto address = [&](std::uint32_t of) {
+            return laid_out.address(program, of, lane.queue, index);
+          };
+          const auto region = [&](std::uint32_t of) -> const std::string& {
+            return program.regions[program.words[of].region].name;
+          };
+          const auto offset = [&](std::uint32_t of) {
+            return address(of) - laid_out.region_begin(program.words[of].region);
+          };
+          const auto page = [&](std::uint32_t of) { return offset(of) / Placement::kPageBytes; };
+          const std::uint64_t line = offset(word) / Placement::kLineBytes;
+          if (told.count({sm, {region(word) + w.name, line}})) continue;
+
+          // What the stage takes more than if every word of it were near, at the mean distance: as
+          // replayed, and so as measured.
+          double more = median(samples.measured) - median(samples.predicted);
+          more += shows.accesses * lies.distance_cycles(sm, address(word));
+          if (lies.is_far(sm, address(word))) more += shows.far_cycles;
+          double accesses = shows.accesses, far_cycles = shows.far_cycles;
+          std::vector<const Shown::Fence*> fences;  // that show this word
+          double fence_far_cycles = 0, hidden_cycles = 0;
+          bool sure = true;
+          for (const Shown::Fence& fence : shows.fences) {
+            const double near_cycles = std::max(spec.gpu.fence_gpu_near_cycles, fence.least_cycles);
+            double replayed = fence.least_cycles, explained = 0;
+            for (std::uint32_t of : fence.words) {
+              const double cycles =
+                  (lies.is_far(sm, address(of)) ? spec.gpu.fence_gpu_far_cycles
+                                                : spec.gpu.fence_gpu_near_cycles) +
+                  lies.distance_cycles(sm, address(of));
+              replayed = std::max(replayed, cycles);
+              if (page(of) == page(word) && region(of) == region(word)) continue;
+              const auto* seen = placement.find(sm, region(of), page(of));
+              const bool known = seen != nullptr && seen->sure;
+              sure = sure && known;
+              if (known && seen->far) explained = std::max(explained, cycles - near_cycles);
             }
+            more += replayed - near_cycles - explained;
+            if (explained > 0) {  // the farther word hides this one
+              hidden_cycles = explained + near_cycles - spec.gpu.fence_gpu_far_cycles;
+              continue;
+            }
+            fences.push_back(&fence);
+            fence_far_cycles += spec.gpu.fence_gpu_far_cycles - near_cycles;
           }
-          const std::uint64_t lines =
+          far_cycles += fence_far_cycles;
+          const bool far = far_cycles > 0 && more > far_cycles / 2;
+          for (const Shown::Fence* fence : fences)
+            if (far || fence->least_cycles <= spec.gpu.fence_gpu_near_cycles) ++accesses;
+          if (far_cycles > 0)
+            next.see_side(sm, region(word), page(word), far,
+                          !far || sure || far_cycles > fence_far_cycles);
+          else if (!shows.fences.empty())  // hidden: it may be, and then costs no more
+            next.see_side(sm, region(word), page(word), true, false);
+          // A near fence shows all its words to be near.
+          if (more < fence_far_cycles / 2)
+            for (const Shown::Fence* fence : fences)
+              for (std::uint32_t of : fence->words)
+                next.see_side(sm, region(of), page(of), false, true);
+          if (far_cycles > 0 || accesses > 0) told.insert({sm, {region(word) + w.name, line}});
+          double distance = more - (far ? far_cycles : 0);
+          if (accesses > 0)
+            distance /= accesses;
+          else if (lies.is_far(sm, address(word)))  // the farther one, or no farther than that
+            distance = distance > 0 ? distance + hidden_cycles : std::min(hidden_cycles, 0.0);
+          else
+            continue;
+          const std::uint64_t count =
               w.entry_bytes ? Placement::kPageBytes / Placement::kLineBytes : 1;
-          for (std::uint64_t i = 0; i < lines; ++i)
-            placement.see_distance(lane.sm.value_or(0), region.name, line.second + i,
-                                   std::clamp(distance, -150.0, 250.0));
+          for (std::uint64_t i = 0; i < count; ++i)
+            next.see_distance(sm, region(word), line + i, std::clamp(distance, -150.0, 250.0));
         }
       }
     }
+    placement = std::move(next);
   }
   return placement;
 }

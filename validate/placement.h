@@ -18,8 +18,9 @@ namespace marrow::validate {
 /// connects keep the sides that the seed gave them.
 class InferredPlacement {
  public:
-  /// One access as seen: from this SM, the page is far or not.
-  void see_side(std::uint32_t sm, const std::string& region, std::uint64_t page, bool far);
+  /// One access as seen: from this SM, the page is far or not. sure: no other page explains it.
+  void see_side(std::uint32_t sm, const std::string& region, std::uint64_t page, bool far,
+                bool sure);
   /// Round trip from this SM to the line, beyond the mean near or far one.
   void see_distance(std::uint32_t sm, const std::string& region, std::uint64_t line, double cycles);
 
@@ -37,7 +38,10 @@ class InferredPlacement {
     std::string region;
     std::uint64_t page;
     bool far;
+    bool sure;
   };
+  const Seen* find(std::uint32_t sm, const std::string& region, std::uint64_t page) const;
+
   std::vector<Seen> seen_;
   std::map<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>, double> distances_;
   std::vector<std::string> runs_;

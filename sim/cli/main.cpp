@@ -3,26 +3,12 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
 #include <systemc>
 
 #include "models/common/error.h"
 #include "sim/cli/common.h"
-
-namespace {
-
-/// Usage lines that name the whole command: "marrow run [OPTIONS]".
-class Help : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string whole;
-    for (const CLI::App* a = app; a != nullptr; a = a->get_parent())
-      whole = (a->get_parent() ? a->get_name() : std::string("marrow")) +
-              (whole.empty() ? "" : " " + whole);
-    return "\n" + CLI::Formatter::make_usage(app, name.empty() ? name : whole);
-  }
-};
-
-}  // namespace
+#include "sim/cli/usage.h"
 
 int main(int argc, char** argv) {
   // SystemC's own banner and notices have no place in marrow's output.
@@ -35,15 +21,14 @@ int main(int argc, char** argv) {
       "  marrow validate  hold each predicted stage against what was measured\n"
       "  marrow import    make a trace of a captured file or of a workload written by hand\n"
       "  marrow trace     look into a trace\n"
-      "  marrow config    parameters with their units, ranges and sources\n\n"
-      "A first try:\n"
-      "  marrow validate --system configs/systems/h200-c.yaml \\\n"
-      "                  --capture traces/h200-c-device-consumer.trace"};
+      "  marrow config    parameters with their units, ranges and sources"};
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("marrow ") + MARROW_VERSION);
-  const auto help = std::make_shared<Help>();
+  const auto help = std::make_shared<marrow::cli::Help>();
   help->column_width(34);
   app.formatter(help);
+  marrow::cli::add_examples(&app, {"marrow validate --system configs/systems/h200-c.yaml --capture "
+                                   "traces/h200-c-device-consumer.trace"});
   marrow::cli::Action action;
   marrow::cli::add_run(app, action);
   marrow::cli::add_validate(app, action);
@@ -54,8 +39,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    const std::string complaint = marrow::cli::complaint(app, error);
+    if (complaint.empty()) return app.exit(error);
+    std::fprintf(stderr, "marrow: %s\n", complaint.c_str());
+    return 2;
   }
   try {
     return action();

@@ -7,6 +7,7 @@
 
 #include "models/common/error.h"
 #include "sim/cli/common.h"
+#include "sim/cli/usage.h"
 #include "sim/config/report.h"
 #include "sim/machine.h"
 #include "sim/replay.h"
@@ -274,6 +275,12 @@ void add_run(CLI::App& app, Action& action) {
                       "Write every message's stages as CSV");
   command->add_option("--perfetto", arguments->perfetto,
                       "Write a timeline for ui.perfetto.dev, measured beside predicted");
+  const std::string start =
+      "marrow run --system configs/systems/h200-c.yaml --trace "
+      "traces/h200-c-device-consumer.trace --only cfg=4";
+  add_examples(command,
+               {start + " --perfetto cfg4.perfetto-trace", start + " --set gpu.sm.clock_ghz=1.2",
+                start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

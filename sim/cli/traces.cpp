@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "sim/cli/common.h"
+#include "sim/cli/usage.h"
 #include "traces/commands.h"
 
 namespace marrow::cli {
@@ -36,11 +37,15 @@ void add_import(CLI::App& app, Action& action) {
 };
 }  // namespace marrow::cli
 );
+add_examples(import, {"marrow import workload-yaml workload.yaml --out workload.trace",
+                      "marrow import device-consumer-csv puts.csv.gz --machine h200-c --out "
+                      "puts.trace"});
 }
 
 void add_trace(CLI::App& app, Action& action) {
   CLI::App* trace = app.add_subcommand("trace", "Look into a trace");
   trace->require_subcommand(1);
+  add_examples(trace, {"marrow trace info traces/h200-c-device-consumer.trace"});
   struct Arguments {
     std::string file, run;
     bool json = false;
@@ -49,8 +54,9 @@ void add_trace(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<Arguments>();
 
   CLI::App* info = trace->add_subcommand("info", "What it holds, run by run");
-  info->add_option("file", arguments->file, "Trace")->required();
+  info->add_option("file", arguments->file, "Trace file (see `marrow import`)")->required();
   info->add_flag("--json", arguments->json, "As JSON");
+  add_examples(info, {"marrow trace info traces/h200-c-device-consumer.trace"});
   info->callback([&action, arguments] {
     action = [arguments] {
       trace::info(arguments->file, arguments->json, std::cout);
@@ -58,7 +64,8 @@ void add_trace(CLI::App& app, Action& action) {
     };
   });
   CLI::App* check = trace->add_subcommand("check", "Read all of it and check every record");
-  check->add_option("file", arguments->file, "Trace")->required();
+  check->add_option("file", arguments->file, "Trace file (see `marrow import`)")->required();
+  add_examples(check, {"marrow trace check traces/h200-c-device-consumer.trace"});
   check->callback([&action, arguments] {
     action = [arguments] {
       trace::check(arguments->file, std::cout);
@@ -66,10 +73,12 @@ void add_trace(CLI::App& app, Action& action) {
     };
   });
   CLI::App* dump = trace->add_subcommand("dump", "Print operations, one JSON object a line");
-  dump->add_option("file", arguments->file, "Trace")->required();
+  dump->add_option("file", arguments->file, "Trace file (see `marrow import`)")->required();
   dump->add_option("--run", arguments->run, "Only this run, e.g. \"cfg 4\"");
   dump->add_option("--limit", arguments->limit, "At most so many lines (0: all)")
       ->capture_default_str();
+  add_examples(dump,
+               {"marrow trace dump traces/h200-c-device-consumer.trace --run \"cfg 4\" --limit 3"});
   dump->callback([&action, arguments] {
     action = [arguments] {
       std::optional<std::string> only;

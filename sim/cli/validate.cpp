@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "sim/cli/common.h"
+#include "sim/cli/usage.h"
 #include "sim/results/progress.h"
 #include "traces/atomic_file.h"
 #include "validate/compare.h"
@@ -79,6 +80,11 @@ void add_validate(CLI::App& app, Action& action) {
                       "Exit with 1 if the median |error| over all rows is larger");
   command->add_option("--bound-p90-percent", arguments->bound_p90_percent,
                       "Exit with 1 if the 90th percentile of |error| is larger");
+  const std::string start =
+      "marrow validate --system configs/systems/h200-c.yaml --capture "
+      "traces/h200-c-device-consumer.trace";
+  add_examples(command, {start, start + " --only cfg=4 --json cfg4.json",
+                         start + " --bound-median-percent 5"});
   command->callback(
       [&action, arguments] { action = [arguments] { return validate_capture(*arguments); }; });
 }

@@ -47,29 +47,55 @@ std::string with_unit(double value, std::string_view key) {
   return unit.empty() ? fmt::format("{}", value) : fmt::format("{} {}", value, unit);
 }
 
+/// Declared keys that end in this one: what a key without its groups may stand for.
+std::vector<std::string_view> with_tail(std::string_view key,
+                                        std::span<const std::string_view> declared) {
+  std::vector<std::string_view> found;
+  const std::string tail = "." + std::string(key);
+  for (const std::string_view candidate : declared) {
+    if (candidate.ends_with(tail)) found.push_back(candidate);
+  }
+  return found;
+}
+
+/// The keys that may be meant by one that is not declared.
+std::vector<std::string_view> meant(std::string_view key,
+                                    std::span<const std::string_view> declared) {
+  if (const auto found = with_tail(key, declared); !found.empty()) return found;
+  // As it stands, or with its first groups left out.
+  std::vector<std::string_view> spellings(declared.begin(), declared.end());
+  for (const std::string_view candidate : declared) {
+    for (std::size_t dot = candidate.find('.'); dot != std::string_view::npos;
+         dot = candidate.find('.', dot + 1)) {
+      spellings.push_back(candidate.substr(dot + 1));
+    }
+  }
+  const std::string near = nearest(key, spellings);
+  if (near.empty()) return with_tail(key.substr(key.rfind('.') + 1), declared);  // another group
+  if (contains(declared, near)) return {*std::find(declared.begin(), declared.end(), near)};
+  return with_tail(near, declared);
+}
+
 [[noreturn]] void refuse_unknown(const std::string& place, std::string_view key,
                                  std::span<const std::string_view> declared) {
   const std::string_view unit = last_word(key);
-  if (contains(kUnits, unit) || contains(kForeignUnits, unit)) {
-    const std::string_view stem = key.substr(0, key.size() - unit.size());
+  if ((contains(kUnits, unit) || contains(kForeignUnits, unit)) &&
+      with_tail(key, declared).empty()) {
+    const std::string stem(key.substr(0, key.size() - unit.size()));
     for (const std::string_view candidate : declared) {
-      if (!unit_of(candidate).empty() && candidate.starts_with(stem) &&
-          candidate.size() == stem.size() + unit_of(candidate).size()) {
+      const std::string_view rest =
+          candidate.substr(0, candidate.size() - unit_of(candidate).size());
+      if (!unit_of(candidate).empty() && unit_of(candidate) != unit &&
+          (rest == stem || rest.ends_with("." + stem))) {
         throw InputError(place, fmt::format("wrong unit: {}", key),
                          fmt::format("this parameter is {}: convert the value", candidate));
       }
     }
   }
-  std::string near = nearest(key, declared);
-  if (near.empty()) {  // the right name in the wrong group
-    const std::string tail = "." + std::string(key.substr(key.rfind('.') + 1));
-    for (const std::string_view candidate : declared) {
-      if (candidate.ends_with(tail)) near = candidate;
-    }
-  }
+  const auto near = meant(key, declared);
   throw InputError(place, fmt::format("unknown parameter {}", key),
                    near.empty() ? "`marrow config show` lists the known ones"
-                                : fmt::format("did you mean {}?", near));
+                                : fmt::format("did you mean {}?", fmt::join(near, " or ")));
 }
 
 void check_range(const std::string& place, const Declaration& declaration, double value) {
@@ -97,11 +123,12 @@ class Loader {
 
   void read(const YamlNode& file, bool is_root) {
     const std::filesystem::path path(file.file());
+    if (is_root && !file.has("system")) refuse_other_kinds(file);
     file.only({"system", "fragment", "description", "include", "parameters"});
     const auto system = file.find("system");
     const auto fragment = file.find("fragment");
     if (system && fragment) fragment->fail("beside `system`", "keep one of them");
-    if (!system && (is_root || !fragment)) {
+    if (!system && !fragment) {
       file.fail("no key \"system\"",
                 is_root ? "add \"system: name\"" : "add \"system: name\" or \"fragment: name\"");
     }
@@ -161,6 +188,20 @@ class Loader {
   std::string system_, description_;
 
  private:
+  /// Files that have their use, but are no systems.
+  static void refuse_other_kinds(const YamlNode& file) {
+    if (const auto fragment = file.find("fragment")) {
+      fragment->fail("is a part that systems include, no system itself",
+                     "name a system that includes it, e.g. one of configs/systems/");
+    }
+    if (const auto protocol = file.find("protocol")) {
+      protocol->fail("is a protocol recipe, no system",
+                     fmt::format("`marrow config show {}` lists it, `marrow run --protocol {}` "
+                                 "uses it; name a system, e.g. one of configs/systems/",
+                                 file.file(), file.file()));
+    }
+  }
+
   void read_include(const YamlNode& item) {
     namespace fs = std::filesystem;
     const fs::path target = (fs::path(item.file()).parent_path() / item.text()).lexically_normal();

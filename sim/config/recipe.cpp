@@ -118,10 +118,6 @@ class Reader {
     if (consumer) read_consumer(*consumer);
     if (nic) read_nic(*nic);
     read_placed_by();
-    for (const auto& [key, operation] : operations_)
-      if (!operation.empty())
-        throw InputError("--set protocol." + key + operation + "=",
-                         "only costs take += -= *=", "write protocol." + key + "=VALUE");
     for (const auto& [key, value] : sets_)
       if (!used_.count(key)) {
         std::vector<std::string_view> known(settable_.begin(), settable_.end());
@@ -129,8 +125,15 @@ class Reader {
         throw InputError("--set protocol." + key,
                          "recipe " + recipe_.program.protocol + " (" + root_.file() +
                              ") has nothing of that name to set",
-                         near.empty() ? "" : "nearest: protocol." + near);
+                         near.empty() ? "`marrow config show " + root_.file() +
+                                            "` lists what can be set; change the rest in a copy "
+                                            "of the recipe"
+                                      : "nearest: protocol." + near);
       }
+    for (const auto& [key, operation] : operations_)
+      if (!operation.empty())
+        throw InputError("--set protocol." + key + operation + "=",
+                         "only costs take += -= *=", "write protocol." + key + "=VALUE");
     return std::move(recipe_);
   }
 
@@ -152,6 +155,15 @@ class Reader {
     return it->second;
   }
 
+  /// Complains about the --set where that gave the value, else about the recipe.
+  [[noreturn]] void refuse(const YamlNode& node, const std::vector<std::string>& set_keys,
+                           const std::string& problem, const std::string& mend) {
+    for (const std::string& key : set_keys)
+      if (auto it = sets_.find(key); it != sets_.end())
+        throw InputError("--set protocol." + key + "=" + it->second, problem, mend);
+    node.fail(problem, mend);
+  }
+
   template <class T>
   T pick(const YamlNode& node, const Names<T>& names, const std::string& set_key = "") {
     const std::string text = resolve(node, set_key);
@@ -162,16 +174,20 @@ class Reader {
     }
     std::string list;
     for (auto name : known) list += (list.empty() ? "" : ", ") + std::string(name);
-    node.fail("'" + text + "' is none of " + list);
+    refuse(node, {set_key}, "'" + text + "' is none of " + list, "write one of these");
   }
 
   std::int64_t whole(const YamlNode& node, std::int64_t min, std::int64_t max,
                      const std::string& set_key = "") {
-    const double value = parse_number(resolve(node, set_key), node.place(), node.path());
+    const std::string text = resolve(node, set_key);
+    const bool set = sets_.count(set_key) > 0;
+    const double value =
+        parse_number(text, set ? "--set protocol." + set_key + "=" + text : node.place(),
+                     set ? "" : node.path());
     if (value < static_cast<double>(min) || value > static_cast<double>(max) ||
         value != static_cast<double>(static_cast<std::int64_t>(value)))
-      node.fail("'" + resolve(node, set_key) + "' is not a whole number from " +
-                std::to_string(min) + " to " + std::to_string(max));
+      refuse(node, {set_key}, "'" + text + "' does not fit",
+             "write a whole number from " + std::to_string(min) + " to " + std::to_string(max));
     return static_cast<std::int64_t>(value);
   }
 
@@ -189,6 +205,7 @@ class Reader {
         if (auto it = sets_.find(name); it != sets_.end()) {
           used_.insert(name);
           value = it->second;
+          place = "--set protocol." + name + "=" + value;
         }
         if (auto allowed = node.find("allowed")) {
           std::string list;
@@ -197,10 +214,12 @@ class Reader {
             found |= item.text() == value;
             list += (list.empty() ? "" : ", ") + item.text();
           }
+          recipe_.allowed[name] = list;
           if (!found)
             throw InputError(place, "choice " + name + " = '" + value + "' is not allowed",
                              "one of " + list);
         } else {
+          recipe_.allowed[name] = "1 to 1000000";
           const double number = parse_number(value, place, name);
           if (number < 1 || number > 1e6 ||
               number != static_cast<double>(static_cast<long>(number)))
@@ -242,15 +261,15 @@ class Reader {
       settable_.insert(name);
       if (auto it = sets_.find(name); it != sets_.end()) {
         used_.insert(name);
-        const double given = parse_number(it->second, "--set", "protocol." + name);
         const std::string operation = std::exchange(operations_[name], "");
+        const std::string place = "--set protocol." + name + operation + "=" + it->second;
+        const double given = parse_number(it->second, place, "");
         cost.value = operation == "+"   ? cost.value + given
                      : operation == "-" ? cost.value - given
                      : operation == "*" ? cost.value * given
                                         : given;
         if (cost.value < 0)
-          throw InputError("--set protocol." + name, "negative cost '" + it->second + "'",
-                           "write 0 or more");
+          throw InputError(place, "the cost would be negative", "write 0 or more");
         cost.evidence = Evidence::kAssumed;
         cost.source = cost.place = "--set";
       }
@@ -495,11 +514,11 @@ class Reader {
         step.bytes = static_cast<std::uint32_t>(whole(*bytes, 1, 16, key("bytes")));
       if (auto count = node.find("count"))
         step.count = static_cast<std::uint32_t>(whole(*count, 1, 64, key("count")));
-      if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
-        node.fail(std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
-                      " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) +
-                      " B",
-                  "change bytes or count");
+if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
+        refuse(node, {key("bytes"), key("count")},
+               std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
+                   " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) + " B",
+               "change bytes or count");
       if (auto value = node.find("value")) step.value = pick(*value, kValueNames);
       if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
         step.operand = known_reg(node.at("of"));

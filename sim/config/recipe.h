@@ -23,6 +23,7 @@ struct Recipe {
   Program program;
   std::string description;
   std::map<std::string, std::string> choices;  ///< in force
+  std::map<std::string, std::string> allowed;  ///< for each choice, as text: "gpu, host"
   std::vector<RecipeCost> costs;
   /// stage -> word whose distance in the L2 that stage shows when nothing contends.
   std::vector<std::pair<Stage, std::uint32_t>> placed_by;

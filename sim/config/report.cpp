@@ -42,23 +42,26 @@ std::string interval_text(const Parameter& parameter) {
 
 std::string_view component(std::string_view key) { return key.substr(0, key.find('.')); }
 
-void show_table(const ParameterSet& parameters, std::ostream& out) {
+struct Row {
+  std::string_view group;
+  std::array<std::string, 5> cells;  // key, value, unit, interval, evidence
+  std::string source, place;
+};
+
+/// Rows by group, groups in order of appearance.
+void print_rows(const std::vector<Row>& rows, std::ostream& out) {
   std::array<std::size_t, 5> widths = {3, 5, 4, 8, 8};  // of the headings
-  const auto cells = [](const Parameter& p) {
-    return std::array<std::string, 5>{p.key, fmt::format("{}", p.value),
-                                      std::string(unit_of(p.key)), interval_text(p),
-                                      std::string(name(p.evidence))};
-  };
   std::size_t source_width = 6;
-  std::vector<std::string_view> groups;  // in order of appearance
-  for (const Parameter& parameter : parameters.all()) {
-    const auto row = cells(parameter);
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-    for (const std::string& line : wrapped(parameter.source)) {
+  std::vector<std::string_view> groups;
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], width(row.cells[i]));
+    }
+    for (const std::string& line : wrapped(row.source)) {
       source_width = std::max(source_width, width(line));
     }
-    if (std::find(groups.begin(), groups.end(), component(parameter.key)) == groups.end()) {
-      groups.push_back(component(parameter.key));
+    if (std::find(groups.begin(), groups.end(), row.group) == groups.end()) {
+      groups.push_back(row.group);
     }
   }
   const auto print = [&](const std::array<std::string, 5>& row, const std::string& source,
@@ -70,21 +73,77 @@ void show_table(const ParameterSet& parameters, std::ostream& out) {
     out << line << '\n';
   };
 
-  out << "system " << parameters.system();
-  if (!parameters.description().empty()) out << ": " << parameters.description();
-  out << "\n\n";
   print({"key", "value", "unit", "interval", "evidence"}, "source", "place");
   for (const std::string_view group : groups) {
     out << '\n' << group << '\n';
-    for (const Parameter& parameter : parameters.all()) {
-      if (component(parameter.key) != group) continue;
-      const std::vector<std::string> source = wrapped(parameter.source);
-      print(cells(parameter), source.front(), parameter.place);
+    for (const Row& row : rows) {
+      if (row.group != group) continue;
+      const std::vector<std::string> source = wrapped(row.source);
+      print(row.cells, source.front(), row.place);
       for (std::size_t i = 1; i < source.size(); ++i) print({}, source[i], "");
     }
   }
   out << '\n';
+}
+
+void show_table(const ParameterSet& parameters, std::ostream& out) {
+  out << "system " << parameters.system();
+  if (!parameters.description().empty()) out << ": " << parameters.description();
+  out << "\n\n";
+  std::vector<Row> rows;
+  for (const Parameter& p : parameters.all()) {
+    rows.push_back({component(p.key),
+                    {p.key, fmt::format("{}", p.value), std::string(unit_of(p.key)),
+                     interval_text(p), std::string(name(p.evidence))},
+                    p.source,
+                    p.place});
+  }
+  print_rows(rows, out);
   evidence_summary(parameters, out);
+}
+
+void show_table(const Recipe& recipe, std::ostream& out) {
+  out << "protocol " << recipe.program.protocol;
+  if (!recipe.description.empty()) out << ": " << recipe.description;
+  out << "\n\n";
+  std::vector<Row> rows;
+  for (const auto& [key, value] : recipe.choices) {
+    rows.push_back({"choices",
+                    {"protocol." + key, value, "", "-", "choice"},
+                    "of " + recipe.allowed.at(key),
+                    ""});
+  }
+  for (const RecipeCost& cost : recipe.costs) {
+    rows.push_back({"costs",
+                    {"protocol." + cost.key, fmt::format("{}", cost.value),
+                     std::string(unit_of(cost.key)), "-", std::string(name(cost.evidence))},
+                    cost.source,
+                    cost.place});
+  }
+  print_rows(rows, out);
+}
+
+void show_json(const Recipe& recipe, std::ostream& out) {
+  using Json = nlohmann::ordered_json;
+  Json costs = Json::array();
+  for (const RecipeCost& cost : recipe.costs) {
+    costs.push_back({{"key", cost.key},
+                     {"value", cost.value},
+                     {"unit", unit_of(cost.key)},
+                     {"evidence", name(cost.evidence)},
+                     {"source", cost.source},
+                     {"place", cost.place}});
+  }
+  Json choices = Json::array();
+  for (const auto& [key, value] : recipe.choices) {
+    choices.push_back({{"key", key}, {"value", value}, {"allowed", recipe.allowed.at(key)}});
+  }
+  const Json document = {{"schema", "marrow.config/1"},
+                         {"protocol", recipe.program.protocol},
+                         {"description", recipe.description},
+                         {"choices", choices},
+                         {"costs", costs}};
+  out << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }
 
 void show_json(const ParameterSet& parameters, std::ostream& out) {
@@ -146,6 +205,10 @@ void evidence_summary(const ParameterSet& parameters, std::ostream& out) {
 
 void show(const ParameterSet& parameters, bool json, std::ostream& out) {
   json ? show_json(parameters, out) : show_table(parameters, out);
+}
+
+void show(const Recipe& recipe, bool json, std::ostream& out) {
+  json ? show_json(recipe, out) : show_table(recipe, out);
 }
 
 }  // namespace marrow::config

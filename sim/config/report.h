@@ -1,4 +1,4 @@
-// What `marrow config show` prints: parameters with units, intervals and sources.
+// What `marrow config show` prints: parameters and recipes' costs with units and sources.
 #pragma once
 
 #include <array>
@@ -6,6 +6,7 @@
 #include <iosfwd>
 
 #include "sim/config/parameters.h"
+#include "sim/config/recipe.h"
 
 namespace marrow::config {
 
@@ -17,5 +18,8 @@ void evidence_summary(const ParameterSet& parameters, std::ostream& out);
 
 /// All parameters, as a table grouped by component or as JSON (schema marrow.config/1).
 void show(const ParameterSet& parameters, bool json, std::ostream& out);
+
+/// A recipe's choices and costs, likewise.
+void show(const Recipe& recipe, bool json, std::ostream& out);
 
 }  // namespace marrow::config

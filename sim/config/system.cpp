@@ -52,7 +52,7 @@ const std::vector<Binding>& bindings() {
       GPU("l2.atomic_interval_cycles", atomic_interval_cycles, 0, 10000,
           "between atomics on one word"),
       GPU("l2.jitter_cycles", jitter_cycles, 0, 1000, "half width of a round trip's variation"),
-      GPU("l2.capacity_bytes", l2_bytes, 65536, 1e12, "capacity"),
+      GPU("l2.capacity_bytes", l2_bytes, 65536, 1 << 30, "capacity"),
       GPU("hbm.extra_cycles", hbm_cycles, 0, 100000,
           "a load that misses the L2, beyond a hit (L2 clock)"),
       GPU("hbm.rate_gbps", hbm_gbps, 1, 1e6, "rate of all channels"),

@@ -11,16 +11,9 @@ class ValidateResults : public Command {};
 class ConfigResults : public Command {};
 
 TEST_F(Help, EveryCommandHasOne) {
-  const std::vector<Arguments> commands = {{"run"},
-                                           {"validate"},
-                                           {"import"},
-                                           {"trace"},
-                                           {"trace", "info"},
-                                           {"trace", "check"},
-                                           {"trace", "dump"},
-                                           {"config"},
-                                           {"config", "show"},
-                                           {"config", "check"}};
+  const auto commands = all_commands();
+  for (const Arguments& known : {Arguments{"run"}, {"trace", "dump"}, {"config", "check"}})
+    EXPECT_NE(std::find(commands.begin(), commands.end(), known), commands.end());
   for (const Arguments& command : commands) {
     std::string name = "marrow";
     for (const std::string& word : command) name += " " + word;
@@ -29,9 +22,40 @@ TEST_F(Help, EveryCommandHasOne) {
     EXPECT_EQ(result.err, "") << name;
     EXPECT_NE(result.out.find("Usage: " + name + " "), std::string::npos) << result.out;
   }
-  const Result whole = marrow({"--help"});
-  EXPECT_EQ(whole.code, 0);
-  EXPECT_NE(whole.out.find("Usage: marrow "), std::string::npos) << whole.out;
+}
+
+TEST_F(Help, SaysWhatEveryOptionArgumentAndCommandIs) {
+  for (const Arguments& command : all_commands()) {
+    const std::string help = marrow(command + Arguments{"--help"}).out;
+    for (const char* section : {"Positionals:", "Options:", "Subcommands:"})
+      for (const auto& [name, text] : entries(help, section))
+        EXPECT_GE(std::count(text.begin(), text.end(), ' '), 1) << name << " of\n" << help;
+  }
+}
+
+TEST_F(Help, EndsWithExamplesThatWork) {
+  for (const char* folder : {"configs", "traces"})
+    std::filesystem::create_directory_symlink(source_file(folder), path(folder));
+  make("workload.yaml", kWorkload);
+  make("puts.csv.gz", read_file(source_file("tests/fixtures/traces/device.csv")));
+  for (const Arguments& command : all_commands()) {
+    const std::string help = marrow(command + Arguments{"--help"}).out;
+    std::string name = "marrow";
+    for (const std::string& word : command) name += " " + word;
+    const std::size_t at = help.find("\nExample");
+    ASSERT_NE(at, std::string::npos) << help;
+    std::istringstream lines(help.substr(at + 1));
+    std::string line;
+    std::getline(lines, line);
+    std::size_t examples = 0;
+    while (std::getline(lines, line) && !line.empty()) {
+      ++examples;
+      EXPECT_EQ(line.find("  " + name + " "), 0u) << line;
+      const Result result = shell(line);
+      EXPECT_EQ(result.code, 0) << line << '\n' << result.err;
+    }
+    EXPECT_GE(examples, 1u) << help;
+  }
 }
 
 TEST_F(Help, VersionIsTold) {
@@ -189,6 +213,51 @@ TEST_F(ConfigResults, EverySystemChecksAndShows) {
     EXPECT_FALSE(shown.at("parameters").empty());
   }
   EXPECT_GE(systems, 1u);
+}
+
+TEST_F(ConfigResults, EveryRecipeShowsItsChoicesAndCostsWithSources) {
+  std::size_t recipes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_file("configs/protocols"))) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++recipes;
+    const std::string name = entry.path().stem().string();
+    SCOPED_TRACE(name);
+    const Result by_name = marrow({"config", "show", "--json", name});
+    EXPECT_EQ(by_name.code, 0) << by_name.err;
+    const auto shown = nlohmann::json::parse(by_name.out);
+    EXPECT_EQ(shown.at("schema"), "marrow.config/1");
+    EXPECT_EQ(shown.at("protocol"), name);
+    ASSERT_FALSE(shown.at("costs").empty());
+    const Result by_path = marrow({"config", "show", entry.path().string()});
+    EXPECT_EQ(by_path.code, 0) << by_path.err;
+    for (const auto& cost : shown.at("costs"))
+      EXPECT_FALSE(cost.at("source").get<std::string>().empty()) << cost;
+    for (const char* part : {"choices", "costs"})
+      for (const auto& row : shown.at(part)) {
+        const std::string line = "  protocol." + row.at("key").get<std::string>() + " ";
+        EXPECT_NE(by_path.out.find(line), std::string::npos) << line;
+      }
+  }
+  EXPECT_GE(recipes, 4u);
+}
+
+TEST_F(ConfigResults, ARecipesCostsAndChoicesAreThoseOfItsFile) {
+  const auto row = [&](const char* part, const std::string& key, const Arguments& sets) {
+    const Result result = marrow(Arguments{"config", "show", "--json", "capture-gdaki"} + sets);
+    const auto shown = nlohmann::json::parse(result.out);
+    for (const auto& entry : shown.at(part))
+      if (entry.at("key") == key) return entry;
+    return nlohmann::json();
+  };
+  // configs/protocols/capture-gdaki.yaml: lookup_cycles: {value: 51, fitted: ...},
+  // doorbell_in: {allowed: [gpu, host], default: gpu}
+  EXPECT_EQ(row("costs", "lookup_cycles", {}).at("value"), 51);
+  EXPECT_EQ(row("costs", "lookup_cycles", {}).at("evidence"), "fitted");
+  const Arguments more = {"--set", "protocol.lookup_cycles+=9"};
+  EXPECT_EQ(row("costs", "lookup_cycles", more).at("value"), 60);
+  EXPECT_EQ(row("costs", "lookup_cycles", more).at("evidence"), "assumed");
+  EXPECT_EQ(row("choices", "doorbell_in", {}).at("value"), "gpu");
+  EXPECT_EQ(row("choices", "doorbell_in", {}).at("allowed"), "gpu, host");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 
+#include "sim/config/system.h"
 #include "tests/config/files.h"
 
 namespace marrow::config {
@@ -153,7 +154,12 @@ TEST_F(Parameters, RefuseBadFiles) {
   EXPECT_TRUE(says(changed("system: test", "sytem: test"),
                    {"s.yaml:1: sytem: unknown key", "did you mean \"system\"?"}));
   EXPECT_TRUE(says(changed("system: test", "fragment: test"),
-                   {"s.yaml:1: no key \"system\"", "add \"system: name\""}));
+                   {"s.yaml:1: fragment: is a part that systems include", "name a system"}));
+  EXPECT_TRUE(
+      says(changed("system: test\n", ""), {"s.yaml:1: no key \"system\"", "add \"system: name\""}));
+  EXPECT_TRUE(says(load_complaint("protocol: small\nput: []\n"),
+                   {"s.yaml:1: protocol: is a protocol recipe", "marrow config show ",
+                    "marrow run --protocol ", "name a system"}));
   EXPECT_TRUE(says(changed("system: test", "system: test\nfragment: test"),
                    {"s.yaml:2: fragment: beside `system`", "keep one"}));
   EXPECT_TRUE(says(changed("system: test", "system:"), {"s.yaml:1: system: is empty"}));
@@ -348,6 +354,22 @@ TEST(Key, FindsTheNearest) {
   EXPECT_EQ(nearest("", words), "");
   EXPECT_EQ(nearest(std::string(100'000, 's'), words), "");
   EXPECT_EQ(nearest("scope", {}), "");
+}
+
+TEST(Assignments, WithoutTheirGroupsNameTheWholeKey) {
+  // Every parameter there is: without its first group, without any, and with a slip in it.
+  ParameterSet set = load_system(MARROW_SOURCE_DIR "/configs/systems/h200-c.yaml");
+  for (const Declaration& declaration : declarations()) {
+    const std::string whole(declaration.key);
+    const std::string tail = whole.substr(whole.find('.') + 1);
+    std::string slip = tail;
+    slip.erase(slip.rfind('.') + 2, 1);
+    for (const std::string& key : {tail, whole.substr(whole.rfind('.') + 1), slip}) {
+      const std::string said = complaint([&] { set.set(key + "=1"); });
+      EXPECT_TRUE(says(said, {"--set " + key + "=1", "unknown parameter " + key, "did you mean "}));
+      EXPECT_NE(said.find(whole), std::string::npos) << said;
+    }
+  }
 }
 
 }  // namespace

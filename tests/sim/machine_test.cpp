@@ -1,6 +1,11 @@
 // Does a machine run to the end what can end, tell what cannot, and give each message its own size?
 #include "sim/machine.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+
 #include "models/common/error.h"
 #include "tests/support/round_machine.h"
 #include "tests/support/small_recipe.h"
@@ -58,6 +63,22 @@ TEST_F(MachineTest, TellsThatALaneAloneWaitsForALockThatNobodyReleases) {
   renew();
   EXPECT_THROW(replay(round_system(), small_recipe(put), {{0, 0, unwaited(2)}}), InputError);
 }
+
+// The sanitizers reserve more address space than the limit allows.
+#ifndef __SANITIZE_ADDRESS__
+TEST_F(MachineTest, FitsIntoMemoryAtEveryParametersLargestValue) {
+  const std::string file = MARROW_SOURCE_DIR "/configs/systems/h200-c.yaml";
+  const auto build = [&](const config::Declaration& declaration) {
+    const rlimit one_gib{1 << 30, 1 << 30};
+    setrlimit(RLIMIT_AS, &one_gib);
+    const auto largest = fmt::format("{}={:.17g}", declaration.key, declaration.max);
+    const sim::Machine machine(config::bind(config::load_system(file, {largest})));
+    std::_Exit(0);
+  };
+  for (const config::Declaration& declaration : config::declarations())
+    EXPECT_EXIT(build(declaration), testing::ExitedWithCode(0), "") << declaration.key;
+}
+#endif
 
 }  // namespace
 }  // namespace marrow

@@ -287,6 +287,26 @@ TEST_F(RecipeTest, TellsWhatCannotBeSet) {
                    {"do not fit 'entry'", "change bytes or count"}));
 }
 
+TEST_F(RecipeTest, BlamesTheSettingAndNotTheRecipesLine) {
+  for (const std::string set :
+       {"scope=sys", "batch=0", "batch=many", "work_cycles=many", "work_cycles=-1",
+        "work_cycles-=100", "wqe.bytes=17", "wqe.bytes=0", "wqe.bytes=wide", "wqe.count=65",
+        "wqe.count=5", "order.scope=cluster", "queue.memory=nic"})
+    EXPECT_EQ(complaint([&] { load({}, {set}); }).find("--set protocol." + set + ": "), 0u)
+        << set << ": " << complaint([&] { load({}, {set}); });
+}
+
+TEST_F(RecipeTest, NamesNoMendThatWouldBeRefused) {
+  // The depth is no choice: neither arithmetic on it nor a value for it.
+  for (const std::string set : {"depth=8", "depth+=1"})
+    EXPECT_TRUE(says(complaint([&] { load({}, {set}); }),
+                     {"--set protocol.depth", "nothing of that name to set",
+                      "marrow config show " + path("small.yaml")}));
+  EXPECT_TRUE(says(complaint([&] { load({}, {"batch+=1"}); }),
+                   {"--set protocol.batch+=", "only costs take", "write protocol.batch=VALUE"}));
+  EXPECT_EQ(load({}, {"batch=2"}).program.batch, 2u);
+}
+
 TEST_F(RecipeTest, TellsWhichRecipesThereAre) {
   write("protocols/one.yaml", kGood);
   write("protocols/two.yaml", kGood);
