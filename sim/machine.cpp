@@ -61,6 +61,7 @@ Machine::Machine(const config::SystemSpec& spec)
   l2_.to_host.bind(link_.from_device);
   link_.to_root.bind(root_.from_link);
   root_.to_memory.bind(host_memory_.from_root);
+  if (spec.nvlink.peers > 0) peer_ = std::make_unique<PeerSide>(spec, l2_);
 }
 
 std::uint32_t Machine::default_sm(std::uint32_t block) const {
@@ -72,6 +73,11 @@ void Machine::run(const RunSetup& setup) {
   const Program& program = setup.recipe->program;
   const trace::Run& run = *setup.run;
   const QueueLayout layout(program, run.queues);
+  if (layout.peer_bytes() > 0 && !peer_)
+    throw InputError("run '" + run.name + "' with protocol " + program.protocol,
+                     "has words in a peer GPU's memory, and the system has one GPU",
+                     "use a system with nvlink.peers_count: 1 (h200x2-f), or another "
+                     "`memory` for them (doorbell_in: gpu)");
   Placement placement;
   placement.draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096),
                  static_cast<std::uint32_t>(sms_.size()), setup.seed,
@@ -86,11 +92,13 @@ void Machine::run(const RunSetup& setup) {
   l2_.reset(placement.gpu_bytes(), &placement, setup.seed);
   link_.reset(setup.seed);
   root_.reset();
+  if (peer_) peer_->reset(layout.peer_bytes(), setup.seed);
   host_memory_.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
   cpu_.seed(setup.seed);
   for (auto& sm : sms_) sm->reset(setup.seed);
   l2_.set_observer(&observer);
   link_.set_observer(&observer);
+  if (peer_) peer_->set_observer(&observer);
 
   gpu::RunContext context;
   context.program = &program;
@@ -119,9 +127,10 @@ void Machine::run(const RunSetup& setup) {
   context.on_index = [&](std::uint32_t queue, std::uint64_t index, std::uint64_t size) {
     book.flight(queue, index).bytes = size;
   };
-  Consumer& consumer = program.consumer.where == ConsumerProgram::Where::kCpu
-                           ? static_cast<Consumer&>(cpu_)
-                           : static_cast<Consumer&>(warp_);
+  const ConsumerProgram::Where where = program.consumer.where;
+  Consumer& consumer = where == ConsumerProgram::Where::kCpu    ? static_cast<Consumer&>(cpu_)
+                       : where == ConsumerProgram::Where::kPeer ? peer_->consumer()
+                                                                : static_cast<Consumer&>(warp_);
   const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
   // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
   // last lane's SM.
@@ -155,6 +164,7 @@ void Machine::run(const RunSetup& setup) {
   const bool stuck = done_lanes < run.lanes.size() || book.in_flight() > 0;
   l2_.set_observer(nullptr);
   link_.set_observer(nullptr);
+  if (peer_) peer_->set_observer(nullptr);
   consumer.set_observer(nullptr);
   if (stuck)
     throw InputError(
@@ -173,6 +183,7 @@ void Machine::clear_counters() {
   link_.clear_counters();
   cpu_.clear_counters();
   warp_.clear_counters();
+  if (peer_) peer_->clear_counters();
 }
 
 void Machine::report(CounterSink& sink) const {
@@ -182,6 +193,7 @@ void Machine::report(CounterSink& sink) const {
   link_.report(sink);
   cpu_.report(sink);
   warp_.report(sink);
+  if (peer_) peer_->report(sink);
 }
 
 }  // namespace marrow::sim

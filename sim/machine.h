@@ -19,6 +19,7 @@
 #include "models/pcie/root_complex.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
+#include "sim/peer_side.h"
 #include "traces/trace.h"
 
 namespace marrow::sim {
@@ -60,6 +61,7 @@ class Machine {
   host::CpuThread cpu_;
   gpu::PollingWarp warp_;
   std::vector<std::unique_ptr<gpu::Sm>> sms_;
+  std::unique_ptr<PeerSide> peer_;  ///< null: one GPU
 };
 
 }  // namespace marrow::sim

@@ -89,7 +89,14 @@ Sensitivity sensitivity(const config::Recipe& recipe, Stage stage, std::uint32_t
     }
     if (step.op == StepOp::kFence && here && step.scope == Scope::kGpu) fences = true;
   }
-  if (fences) {
+  // Once a peer's memory has been stored to, a fence costs the same behind near and far lines.
+  const auto& regions = recipe.program.regions;
+  const bool flushes_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
+    return region.memory == MemoryKind::kPeer;
+  });
+  if (fences && flushes_peer) {
+    ++result.accesses;
+  } else if (fences) {
     result.far_cycles += gpu.fence_gpu_far_cycles - gpu.fence_gpu_near_cycles;
     ++result.accesses;
   }

@@ -14,7 +14,7 @@
 namespace marrow {
 
 /// Where bytes live. The address decides which way an access takes.
-enum class MemoryKind : std::uint8_t { kGpu, kHost };
+enum class MemoryKind : std::uint8_t { kGpu, kHost, kPeer };
 
 /// A block of memory that every queue has: queue q's part starts at q * stride_bytes.
 struct Region {
@@ -99,7 +99,7 @@ struct Step {
 /// announcement of each queue in turn, reads the announced entries and writes a completion for
 /// each.
 struct ConsumerProgram {
-  enum class Where : std::uint8_t { kSm, kCpu };
+  enum class Where : std::uint8_t { kSm, kCpu, kPeer };
   Where where = Where::kSm;
   std::uint32_t announcement = 0;  ///< word polled: doorbell, or the tag inside the next entry
   bool per_entry = false;          ///< the announcement is a tag in the entry: one entry a notice
@@ -112,10 +112,12 @@ struct ConsumerProgram {
   struct Group {
     std::vector<double> read_cycles;
     std::vector<double> done_cycles;
+    bool and_more = false;  ///< its last costs hold for every further entry of the notice
   };
   std::vector<Group> groups;  ///< by group length; the longest first
   double after_cycles = 0;    ///< from the last completion of a notice until the next poll
   bool copies_payload = false;
+  double round_cycles = 0;  ///< kPeer: own cost of a round of payload loads
 };
 
 struct Program {

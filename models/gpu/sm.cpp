@@ -184,9 +184,14 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
     lane.host_acknowledged_ps = lane.context->l2->host_write_acknowledged_ps(lane.at_ps);
     return;
   }
+  if (is_peer(address)) {
+    lane.stored_to_peer = true;
+    lane.peer_acknowledged_ps = lane.at_ps + l2_cycles_ps(spec_.fence_sys_peer_cycles);
+    return;
+  }
   const L2& l2 = *lane.context->l2;
-  const double base =
-      l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
+  double base = l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
+  if (lane.stored_to_peer) base = std::max(base, spec_.fence_gpu_peer_cycles);
   lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(id_, address));
 }
 
@@ -214,7 +219,7 @@ void Sm::store_step(Lane& lane, const Step& step) {
   touched(lane, address);
   if (is_host(address) && total > 8) lane.host_entry = true;
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
-  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+  if (lane.alone && !word.consumer_reads && is_own(address)) {
     memory->b_transport(lane.payload, delay);
   } else {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
@@ -243,6 +248,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     lane.host_acknowledged_ps = 0;
   } else {
     cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
+    if (lane.stored_to_peer && lane.fence_cycles == 0) cycles = spec_.fence_gpu_peer_cycles;
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
@@ -250,6 +256,8 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   lane.access.sm = id_;
   lane.access.scope = step.scope;
   lane.access.least_ps = l2_cycles_ps(cycles);
+  if (sys)
+    lane.access.least_ps = std::max(lane.access.least_ps, lane.peer_acknowledged_ps - lane.at_ps);
   lane.access.host_stores = sys ? lane.host_stores : lane.at_ps < lane.host_acknowledged_ps;
   const bool meets_reads = sys ? lane.context->lanes > 1 || l2.host_poller()
                                : lane.access.host_stores && l2.host_poller();
@@ -301,7 +309,7 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   lane.payload.set_streaming_width(word.bytes);
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   const Ps before_ps = static_cast<Ps>(delay.value());
-  if (lane.alone && !word.consumer_reads && !is_host(address)) {
+  if (lane.alone && !word.consumer_reads && is_own(address)) {
     const std::uint64_t operand_value = access.value;
     memory->b_transport(lane.payload, delay);
     const bool waits = (step.op == StepOp::kSpin && access.value != access.expected) ||

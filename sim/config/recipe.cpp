@@ -23,7 +23,9 @@ const Names<Scope> kScopeNames = {
     {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
 const Names<Value> kValueNames = {
     {"0", Value::kZero}, {"1", Value::kOne}, {"index", Value::kIndex}, {"next", Value::kNext}};
-const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}};
+const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
+                                         {"host", MemoryKind::kHost},
+                                         {"peer", MemoryKind::kPeer}};
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"completed", Until::kCompleted}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
@@ -34,7 +36,8 @@ const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapp
                                           {"waits_not", Condition::kWaitsNot},
                                           {"rang_not", Condition::kRangNot}};
 const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
-                                                   {"cpu", ConsumerProgram::Where::kCpu}};
+                                                   {"cpu", ConsumerProgram::Where::kCpu},
+                                                   {"peer", ConsumerProgram::Where::kPeer}};
 const Names<Evidence> kEvidenceNames = {{"measured", Evidence::kMeasured},
                                         {"published", Evidence::kPublished},
                                         {"derived", Evidence::kDerived},
@@ -65,7 +68,7 @@ class Reader {
 
   Recipe read() {
     root_.only({"protocol", "description", "choices", "costs", "depth", "regions", "words", "put",
-                "consumer", "placed_by"});
+                "consumer", "peer_consumer", "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     read_choices();
@@ -82,7 +85,11 @@ class Reader {
     if (std::none_of(recipe_.program.put.begin(), recipe_.program.put.end(),
                      [](const Step& s) { return s.is_index; }))
       root_.at("put").fail("no step takes a queue position", "give one atomic `result: index`");
-    read_consumer(root_.at("consumer"));
+    const auto& regions = recipe_.program.regions;
+    const bool to_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
+      return region.memory == MemoryKind::kPeer;
+    });
+    read_consumer(root_.at(to_peer ? "peer_consumer" : "consumer"));
     read_placed_by();
     for (const auto& [key, operation] : operations_)
       if (!operation.empty())
@@ -431,7 +438,7 @@ class Reader {
 
   void read_consumer(const YamlNode& node) {
     node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "groups",
-               "after", "copies_payload"});
+               "after", "copies_payload", "copy_round"});
     ConsumerProgram& c = recipe_.program.consumer;
     c.where = pick(node.at("runs_on"), kWhereNames);
     c.announcement = word(node.at("polls"));
@@ -440,8 +447,9 @@ class Reader {
     c.completion = word(node.at("completes"));
     if (auto poll = node.find("poll")) c.poll_cycles = cost(*poll);
     for (const YamlNode& item : node.at("groups").items()) {
-      item.only({"read", "done"});
-      ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done"))};
+      item.only({"read", "done", "and_more"});
+      ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done")), false};
+      if (auto more = item.find("and_more")) group.and_more = more->boolean();
       if (group.read_cycles.empty() || group.read_cycles.size() != group.done_cycles.size())
         item.fail("read and done need one cost for each entry of the group",
                   "make them equal long");
@@ -453,6 +461,7 @@ class Reader {
     });
     if (auto after = node.find("after")) c.after_cycles = cost(*after);
     if (auto copies = node.find("copies_payload")) c.copies_payload = copies->boolean();
+    if (auto round = node.find("copy_round")) c.round_cycles = cost(*round);
     const auto memory_of = [&](std::uint32_t w) {
       return recipe_.program.regions[recipe_.program.words[w].region].memory;
     };
@@ -461,6 +470,10 @@ class Reader {
          memory_of(c.completion) != MemoryKind::kHost))
       node.fail("a CPU consumer polls and completes in host memory",
                 "set the memory of those regions to host");
+    if ((c.where == ConsumerProgram::Where::kPeer) !=
+        (memory_of(c.announcement) == MemoryKind::kPeer))
+      node.fail("a consumer on a peer polls in that peer's memory, and only it does",
+                "set runs_on to peer and the memory of the doorbell's region to peer, or neither");
     for (std::uint32_t w : {c.announcement, c.entry, c.completion})
       recipe_.program.words[w].consumer_reads = true;
   }

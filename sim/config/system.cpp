@@ -27,6 +27,10 @@ struct Binding {
   {                                                                                      \
     {"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; } \
   }
+#define NVLINK(key, member, min, max, doc)                                                   \
+  {                                                                                          \
+    {"nvlink." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.nvlink.member; } \
+  }
 
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
@@ -64,6 +68,10 @@ const std::vector<Binding>& bindings() {
           "the same, host memory among them"),
       GPU("fence.gpu_beside_host_reads_cycles", fence_gpu_beside_host_reads_cycles, 0, 100000,
           "GPU-scope fence at least, while another SM keeps reading host memory"),
+      GPU("fence.gpu_peer_cycles", fence_gpu_peer_cycles, 0, 100000,
+          "GPU-scope fence at least, once a peer's memory has been stored to"),
+      GPU("fence.sys_peer_cycles", fence_sys_peer_cycles, 0, 100000,
+          "store to a peer's memory until a system-scope fence sees it done"),
       GPU("fence.sys_cycles", fence_sys_cycles, 0, 100000, "system-scope fence"),
       GPU("fence.sys_host_extra_cycles", fence_sys_host_extra_cycles, 0, 100000,
           "more at most, by line, after stores to host memory"),
@@ -95,6 +103,17 @@ const std::vector<Binding>& bindings() {
       HOST("copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
       HOST("copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
       HOST("copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
+      NVLINK("peers_count", peers, 0, 1, "other GPUs of the host that NVLink reaches"),
+      NVLINK("rate_gbps", rate_gbps, 1, 1e6, "all links of a GPU, each way"),
+      NVLINK("packet_overhead_bytes", packet_overhead_bytes, 0, 256,
+             "header, CRC and flow control of a packet"),
+      NVLINK("packet_bytes", packet_bytes, 32, 4096, "largest payload of a packet"),
+      NVLINK("sector_bytes", sector_bytes, 1, 4096, "payloads are whole sectors"),
+      NVLINK("load_round_trip_ns", load_round_trip_ns, 1, 100000,
+             "from the L2 to a line in a peer's L2 and back, load"),
+      NVLINK("atomic_round_trip_ns", atomic_round_trip_ns, 1, 100000, "the same, atomic"),
+      NVLINK("store_ns", store_ns, 1, 100000, "from the L2 until a store is visible in a peer's"),
+      NVLINK("load_spread_ns", load_spread_ns, 0, 10000, "half width of a load's variation"),
   };
   return table;
 }
@@ -102,6 +121,7 @@ const std::vector<Binding>& bindings() {
 #undef GPU
 #undef PCIE
 #undef HOST
+#undef NVLINK
 
 }  // namespace
 

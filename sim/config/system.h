@@ -7,6 +7,7 @@
 
 #include "models/gpu/spec.h"
 #include "models/host/spec.h"
+#include "models/nvlink/spec.h"
 #include "models/pcie/spec.h"
 #include "sim/config/parameters.h"
 
@@ -16,6 +17,7 @@ struct SystemSpec {
   GpuSpec gpu;
   PcieSpec pcie;
   HostSpec host;
+  NvlinkSpec nvlink;
 };
 
 /// Every parameter there is: key, range and meaning.
