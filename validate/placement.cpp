@@ -94,9 +94,7 @@ Sensitivity sensitivity(const config::Recipe& recipe, Stage stage, std::uint32_t
   const bool flushes_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
     return region.memory == MemoryKind::kPeer;
   });
-  if (fences && flushes_peer) {
-    ++result.accesses;
-  } else if (fences) {
+  if (fences && !flushes_peer) {
     result.far_cycles += gpu.fence_gpu_far_cycles - gpu.fence_gpu_near_cycles;
     ++result.accesses;
   }

@@ -126,7 +126,7 @@ void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {
   busy_ = true;
   ++notices_;
   ++generation_;
-  Ps at_ps = from_ps;
+  Ps at_ps = from_ps + cycles_ps(c.notice_cycles);
   while (head_[queue] < next) {
     // The longest group that what is left fills; its rows are used entry by entry.
     const std::uint64_t left = next - head_[queue];

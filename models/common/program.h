@@ -106,6 +106,7 @@ struct ConsumerProgram {
   std::uint32_t entry = 0;         ///< ring word that holds the entries
   std::uint32_t completion = 0;    ///< word that receives the count of completed entries
   double poll_cycles = 0;          ///< own cost of a poll beyond the load
+  double notice_cycles = 0;        ///< from a look that finds something until its first entry
   /// Entries are handled in groups of at most `read.size()`; read[k] and done[k] are the cycles
   /// from the previous entry's end (or the notice) until entry k of a group has been read, and from
   /// there until its completion store is issued. The last row that fits the group's length is used.

@@ -190,8 +190,8 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
     return;
   }
   const L2& l2 = *lane.context->l2;
-  double base = l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
-  if (lane.stored_to_peer) base = std::max(base, spec_.fence_gpu_peer_cycles);
+  const double base =
+      l2.is_far(id_, address) ? spec_.fence_gpu_far_cycles : spec_.fence_gpu_near_cycles;
   lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(id_, address));
 }
 
@@ -247,8 +247,9 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
       cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
     lane.host_acknowledged_ps = 0;
   } else {
-    cycles = std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
-    if (lane.stored_to_peer && lane.fence_cycles == 0) cycles = spec_.fence_gpu_peer_cycles;
+    // The way to the peer is the longest: behind it no line's own distance shows.
+    cycles = lane.stored_to_peer ? spec_.fence_gpu_peer_cycles
+                                 : std::max(spec_.fence_gpu_cycles, lane.fence_cycles);
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }

@@ -437,7 +437,7 @@ class Reader {
   }
 
   void read_consumer(const YamlNode& node) {
-    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "groups",
+    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "notice", "groups",
                "after", "copies_payload", "copy_round"});
     ConsumerProgram& c = recipe_.program.consumer;
     c.where = pick(node.at("runs_on"), kWhereNames);
@@ -446,6 +446,7 @@ class Reader {
     c.entry = word(node.at("entries"));
     c.completion = word(node.at("completes"));
     if (auto poll = node.find("poll")) c.poll_cycles = cost(*poll);
+    if (auto notice = node.find("notice")) c.notice_cycles = cost(*notice);
     for (const YamlNode& item : node.at("groups").items()) {
       item.only({"read", "done", "and_more"});
       ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done")), false};

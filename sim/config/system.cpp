@@ -69,7 +69,7 @@ const std::vector<Binding>& bindings() {
       GPU("fence.gpu_beside_host_reads_cycles", fence_gpu_beside_host_reads_cycles, 0, 100000,
           "GPU-scope fence at least, while another SM keeps reading host memory"),
       GPU("fence.gpu_peer_cycles", fence_gpu_peer_cycles, 0, 100000,
-          "GPU-scope fence at least, once a peer's memory has been stored to"),
+          "GPU-scope fence, once a peer's memory has been stored to"),
       GPU("fence.sys_peer_cycles", fence_sys_peer_cycles, 0, 100000,
           "store to a peer's memory until a system-scope fence sees it done"),
       GPU("fence.sys_cycles", fence_sys_cycles, 0, 100000, "system-scope fence"),
