@@ -62,8 +62,8 @@ Ps PeerWarp::copy_ps(std::uint64_t bytes) const {
   // One round at a time: its stores into the own memory need what it has loaded.
   Ps total_ps = 0;
   for (std::uint64_t done = 0; done < bytes; done += kRoundBytes)
-    total_ps += read_ps(std::min(kRoundBytes, bytes - done)) +
-                cycles_ps(program().consumer.round_cycles);
+    total_ps +=
+        read_ps(std::min(kRoundBytes, bytes - done)) + cycles_ps(program().consumer.round_cycles);
   return total_ps;
 }
 

@@ -12,11 +12,20 @@ namespace {
 Ps after_ps(const sc_core::sc_time& delay) { return now_ps() + static_cast<Ps>(delay.value()); }
 
 sc_core::sc_time until(Ps at_ps) {
-  return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
+  return sc_core::sc_time::from_value(
+      static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
 }
 
-bool is_store(const tlm::tlm_generic_payload& payload) {
-  return payload.get_extension<Access>()->kind == AccessKind::kStore;
+bool loads(const Access& access) {
+  return access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
+}
+
+std::uint64_t request_bytes(const tlm::tlm_generic_payload& payload) {
+  return loads(*payload.get_extension<Access>()) ? 0 : payload.get_data_length();
+}
+
+const char* request_name(const Access& access) {
+  return access.kind == AccessKind::kStore ? "store" : "request";
 }
 
 double packets_of(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
@@ -25,8 +34,7 @@ double packets_of(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
 
 double bytes_of(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
   const double sectors = std::ceil(static_cast<double>(payload_bytes) / spec.sector_bytes);
-  return sectors * spec.sector_bytes +
-         packets_of(spec, payload_bytes) * spec.packet_overhead_bytes;
+  return sectors * spec.sector_bytes + packets_of(spec, payload_bytes) * spec.packet_overhead_bytes;
 }
 
 }  // namespace
@@ -87,41 +95,35 @@ Ps Link::load_round_trip_ps(std::uint64_t payload_bytes) {
 tlm::tlm_sync_enum Link::leaves(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                 sc_core::sc_time& delay) {
   Access& access = *payload.get_extension<Access>();
-  const Ps at_ps = after_ps(delay);
-  const bool loads = access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
-  const Ps start_ps = send_out(at_ps, loads ? 0 : payload.get_data_length(),
-                               is_store(payload) ? "store" : "request");
-  if (access.sm >= store_arrives_ps_.size()) store_arrives_ps_.resize(access.sm + 1, 0);
-  Ps& store_arrives_ps = store_arrives_ps_[access.sm];
-  Ps arrival_ps;
-  if (is_store(payload)) {
-    access.way_ps = ps_from_ns(spec_.store_ns);
-    arrival_ps = std::max(start_ps + access.way_ps, store_arrives_ps);
-    store_arrives_ps = arrival_ps;
-  } else {
-    const double way_ns = loads ? spec_.load_round_trip_ns + random_.around(spec_.load_spread_ns)
-                                : spec_.atomic_round_trip_ns;
-    access.way_ps = ps_from_ns(way_ns);
-    arrival_ps = std::max(start_ps + access.way_ps / 2, store_arrives_ps);
-  }
-  delay = until(arrival_ps);
+  const double way_ns = access.kind == AccessKind::kStore ? spec_.store_ns
+                        : loads(access)
+                            ? spec_.load_round_trip_ns + random_.around(spec_.load_spread_ns)
+                            : spec_.atomic_round_trip_ns;
+  access.way_ps = ps_from_ns(way_ns);
+  delay = until(send_out(after_ps(delay), request_bytes(payload), request_name(access)));
   return to_switch->nb_transport_fw(payload, phase, delay);
 }
 
 tlm::tlm_sync_enum Link::arrives(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                  sc_core::sc_time& delay) {
-  const Ps at_ps = after_ps(delay);
-  const AccessKind kind = payload.get_extension<Access>()->kind;
-  const bool loads = kind == AccessKind::kLoad || kind == AccessKind::kPoll;
-  delay = until(send_in(at_ps, loads ? 0 : payload.get_data_length(),
-                        is_store(payload) ? "store" : "request"));
+  const Access& access = *payload.get_extension<Access>();
+  const Ps start_ps = send_in(after_ps(delay), request_bytes(payload), request_name(access));
+  const std::uint64_t asker = std::uint64_t{access.gpu} << 32 | access.sm;
+  if (access.kind == AccessKind::kStore) {
+    Ps& arrival_ps = store_arrives_ps_[asker];
+    arrival_ps = std::max(arrival_ps, start_ps + access.way_ps);
+    delay = until(arrival_ps);
+  } else {
+    const auto store = store_arrives_ps_.find(asker);
+    const Ps after_store_ps = store == store_arrives_ps_.end() ? 0 : store->second;
+    delay = until(std::max(start_ps + access.way_ps / 2, after_store_ps));
+  }
   return to_gpu->nb_transport_fw(payload, phase, delay);
 }
 
 tlm::tlm_sync_enum Link::answer_leaves(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                        sc_core::sc_time& delay) {
-  const Ps start_ps = send_out(after_ps(delay), payload.get_data_length(), "answer");
-  delay = until(start_ps);
+  delay = until(send_out(after_ps(delay), payload.get_data_length(), "answer"));
   return from_switch->nb_transport_bw(payload, phase, delay);
 }
 

@@ -1,4 +1,5 @@
-// A GPU's port into NVLink, all its links as one: serialisation each way, packet by packet in bytes.
+// A GPU's port into NVLink, all its links as one: serialisation each way, packet by packet in
+// bytes.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>
@@ -8,7 +9,7 @@
 #include <string>
 #include <systemc>
 #include <tlm>
-#include <vector>
+#include <unordered_map>
 
 #include "models/common/access.h"
 #include "models/common/observer.h"
@@ -20,8 +21,10 @@ namespace marrow::nvlink {
 /// Time that `payload_bytes` in packets (a request or an acknowledgement: 0) occupy one direction.
 double train_ns(const NvlinkSpec& spec, std::uint64_t payload_bytes);
 
-/// Out is from the GPU to the switch. A store takes effect in the peer's L2 after a fixed way beyond
-/// what it waits for the links; a load or an atomic never arrives before an earlier store of its SM.
+/// Out is from the GPU to the switch. An access takes its turn on both GPUs' links as it leaves;
+/// its way comes on top, so that turns are taken in the order of time. A store takes effect in the
+/// peer's L2 after a fixed way beyond what it waits for the links; a load or an atomic never
+/// arrives before an earlier store of its SM.
 class Link : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Link> from_gpu{"from_gpu"};
@@ -70,7 +73,7 @@ class Link : public sc_core::sc_module {
 
   const NvlinkSpec spec_;
   Direction out_, in_;
-  std::vector<Ps> store_arrives_ps_;  ///< by SM
+  std::unordered_map<std::uint64_t, Ps> store_arrives_ps_;  ///< the last, by GPU and SM that asked
   Random random_;
   Observer* observer_ = nullptr;
 };

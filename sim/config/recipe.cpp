@@ -23,9 +23,8 @@ const Names<Scope> kScopeNames = {
     {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
 const Names<Value> kValueNames = {
     {"0", Value::kZero}, {"1", Value::kOne}, {"index", Value::kIndex}, {"next", Value::kNext}};
-const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
-                                         {"host", MemoryKind::kHost},
-                                         {"peer", MemoryKind::kPeer}};
+const Names<MemoryKind> kMemoryNames = {
+    {"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}, {"peer", MemoryKind::kPeer}};
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"completed", Until::kCompleted}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
@@ -437,8 +436,8 @@ class Reader {
   }
 
   void read_consumer(const YamlNode& node) {
-    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "notice", "groups",
-               "after", "copies_payload", "copy_round"});
+    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "notice",
+               "groups", "after", "copies_payload", "copy_round"});
     ConsumerProgram& c = recipe_.program.consumer;
     c.where = pick(node.at("runs_on"), kWhereNames);
     c.announcement = word(node.at("polls"));
