@@ -1,5 +1,6 @@
 #include "sim/machine.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -156,7 +157,10 @@ void Machine::run(const RunSetup& setup) {
   Ps progress_ps = now_ps();
   std::uint64_t journeys = 0;
   do {
-    sc_core::sc_start(slice, sc_core::SC_EXIT_ON_STARVATION);
+    // A slice in which nothing is due would leave the time where it is.
+    const sc_core::sc_time due =
+        sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution();
+    sc_core::sc_start(std::max(slice, due), sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
   } while (sc_core::sc_pending_activity() &&
