@@ -34,13 +34,16 @@ double packets_of(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
 
 double bytes_of(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
   const double sectors = std::ceil(static_cast<double>(payload_bytes) / spec.sector_bytes);
-  return sectors * spec.sector_bytes + packets_of(spec, payload_bytes) * spec.packet_overhead_bytes;
+  const bool partial = sectors * spec.sector_bytes != static_cast<double>(payload_bytes);
+  return sectors * spec.sector_bytes +
+         packets_of(spec, payload_bytes) * spec.packet_overhead_bytes +
+         (partial ? spec.partial_bytes : 0);
 }
 
 }  // namespace
 
 double train_ns(const NvlinkSpec& spec, std::uint64_t payload_bytes) {
-  return bytes_of(spec, payload_bytes) * 8 / spec.rate_gbps;
+  return bytes_of(spec, payload_bytes) * 8 / (spec.rate_gbps * (1 - spec.link_layer_ratio));
 }
 
 Link::Link(sc_core::sc_module_name name, const NvlinkSpec& spec) : sc_module(name), spec_(spec) {

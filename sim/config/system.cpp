@@ -105,8 +105,11 @@ const std::vector<Binding>& bindings() {
       HOST("copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
       NVLINK("peers_count", peers, 0, 1, "other GPUs of the host that NVLink reaches"),
       NVLINK("rate_gbps", rate_gbps, 1, 1e6, "all links of a GPU, each way"),
-      NVLINK("packet_overhead_bytes", packet_overhead_bytes, 0, 256,
-             "header, CRC and flow control of a packet"),
+      NVLINK("packet_overhead_bytes", packet_overhead_bytes, 0, 256, "header of a packet"),
+      NVLINK("link_layer_ratio", link_layer_ratio, 0, 0.5,
+             "share of the rate that CRC, credits and acknowledgements take"),
+      NVLINK("partial_bytes", partial_bytes, 0, 256,
+             "byte enables of a packet that does not fill its sectors"),
       NVLINK("packet_bytes", packet_bytes, 32, 4096, "largest payload of a packet"),
       NVLINK("sector_bytes", sector_bytes, 1, 4096, "payloads are whole sectors"),
       NVLINK("load_round_trip_ns", load_round_trip_ns, 1, 100000,
@@ -114,6 +117,14 @@ const std::vector<Binding>& bindings() {
       NVLINK("atomic_round_trip_ns", atomic_round_trip_ns, 1, 100000, "the same, atomic"),
       NVLINK("store_ns", store_ns, 1, 100000, "from the L2 until a store is visible in a peer's"),
       NVLINK("load_spread_ns", load_spread_ns, 0, 10000, "half width of a load's variation"),
+      NVLINK("sm_store_gbps", sm_store_gbps, 1, 1e6, "16 B stores in order of one SM"),
+      NVLINK("sm_load_gbps", sm_load_gbps, 1, 1e6, "16 B loads in order of one SM"),
+      NVLINK("sm_scattered_store_ns", sm_scattered_store_ns, 0, 1000,
+             "between stores of one SM of which no two share a packet"),
+      NVLINK("copy_issue_us", copy_issue_us, 0, 1000, "a copy behind another, besides its bytes"),
+      NVLINK("copy_start_us", copy_start_us, 0, 1000, "the first of a row of copies, more"),
+      NVLINK("copy_queue_bytes", copy_queue_bytes, 0, 1e9,
+             "waiting in front of the link while a copy saturates it"),
   };
   return table;
 }

@@ -1,6 +1,7 @@
 // How long do accesses to another GPU's memory take, who waits for whom on the links, and what do a
 // fence and a consumer over there cost?
 #include "models/common/error.h"
+#include "models/nvlink/bulk.h"
 #include "models/nvlink/link.h"
 #include "models/nvlink/switch.h"
 #include "tests/support/agents.h"
@@ -51,6 +52,11 @@ TEST_F(Nvlink, CutsAPayloadIntoPacketsOfWholeSectors) {
   EXPECT_DOUBLE_EQ(nvlink::train_ns(spec, 8), 0.68) << "36 + 32";
   EXPECT_DOUBLE_EQ(nvlink::train_ns(spec, 128), 1.64) << "36 + 128";
   EXPECT_DOUBLE_EQ(nvlink::train_ns(spec, 129), 2.32) << "2 * 36 + 5 * 32";
+  NvlinkSpec with_byte_enables = spec;
+  with_byte_enables.partial_bytes = 16;
+  with_byte_enables.link_layer_ratio = 0.5;
+  EXPECT_DOUBLE_EQ(nvlink::train_ns(with_byte_enables, 8), 2 * 0.84) << "36 + 16 + 32";
+  EXPECT_DOUBLE_EQ(nvlink::train_ns(with_byte_enables, 128), 2 * 1.64) << "sectors are full";
 }
 
 TEST_F(Nvlink, AStoreArrivesInTheMemoryWhoseWindowItsAddressIsIn) {
@@ -96,6 +102,33 @@ TEST_F(Nvlink, ALoadNeverOvertakesAnEarlierStoreOfItsSm) {
   ASSERT_EQ(memory1_.arrivals().size(), 2u);
   EXPECT_EQ(memory1_.arrivals()[1].kind, AccessKind::kLoad);
   EXPECT_EQ(memory1_.arrivals()[1].at_ps, 400'000) << "alone it would be there at 301,000";
+}
+
+TEST(NvlinkBulk, StreamsRunAtTheSmsRateUntilTheLinkIsFull) {
+  NvlinkSpec spec = round_nvlink();
+  spec.sm_store_gbps = 160;  // 20 bytes a ns
+  spec.sm_load_gbps = 80;
+  // 128,000 bytes: 6400 ns of the SM's time; 1000 packets of 164 bytes are 1640 ns of the link's.
+  EXPECT_DOUBLE_EQ(nvlink::stream_store_us(spec, 1, 128'000), 6.4);
+  EXPECT_DOUBLE_EQ(nvlink::stream_store_us(spec, 3, 128'000), 6.4) << "4920 ns of the link's";
+  EXPECT_DOUBLE_EQ(nvlink::stream_store_us(spec, 4, 128'000), 6.56) << "4 * 1640 ns";
+  EXPECT_DOUBLE_EQ(nvlink::stream_load_us(spec, 4, 128'000), 12.8);
+}
+
+TEST(NvlinkBulk, ScatteredStoresTakeAPacketEach) {
+  NvlinkSpec spec = round_nvlink();
+  spec.sm_scattered_store_ns = 1;
+  EXPECT_DOUBLE_EQ(nvlink::scattered_store_us(spec, 1, 1000, 8), 1) << "the link: 680 ns";
+  EXPECT_DOUBLE_EQ(nvlink::scattered_store_us(spec, 2, 1000, 8), 1.36) << "2 * 680 ns";
+}
+
+TEST(NvlinkBulk, ACopyTakesItsIssueAShareOfTheStartAndItsBytes) {
+  NvlinkSpec spec = round_nvlink();
+  spec.copy_issue_us = 5;
+  spec.copy_start_us = 16;
+  spec.copy_queue_bytes = 12'800;
+  EXPECT_DOUBLE_EQ(nvlink::copy_us(spec, 128'000, 8), 5 + 2 + 1.64);
+  EXPECT_DOUBLE_EQ(nvlink::beside_copy_ns(spec), 164) << "100 packets";
 }
 
 /// A machine with round numbers and a peer: a load within a GPU takes 200 cycles of 1 ns.
