@@ -187,6 +187,7 @@ Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
   if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes);
   for (std::uint32_t pe = 0; pe < pes; ++pe)
     pes_.push_back(std::make_unique<ProcessingElement>(spec, pe, fabric_.get()));
+  if (spec.nvlink.peers > 0) peer_ = std::make_unique<PeerSide>(spec, pes_.front()->l2);
 }
 
 std::uint32_t Machine::default_sm(std::uint32_t block) const {
@@ -220,6 +221,12 @@ void Machine::run(const RunSetup& setup) {
   const std::uint32_t most_lanes = *std::max_element(lanes_of_pe.begin(), lanes_of_pe.end());
   const QueueLayout layout(program, queues, most_lanes);
 
+  if (layout.peer_bytes() > 0 && !peer_)
+    throw InputError(where + " with protocol " + program.protocol,
+                     "has words in a peer GPU's memory, and the system has one GPU",
+                     "use a system with nvlink.peers_count: 1 (h200x2-f), or another "
+                     "`memory` for them (doorbell_in: gpu)");
+
   const Ps begin_ps = now_ps();
   FromRunStart observer(setup.observer, begin_ps);
   std::vector<Placement> placements(pes);
@@ -228,6 +235,10 @@ void Machine::run(const RunSetup& setup) {
   if (fabric_) {
     fabric_->reset(setup.seed);
     fabric_->set_observer(&observer);
+  }
+  if (peer_) {
+    peer_->reset(layout.peer_bytes(), setup.seed);
+    peer_->set_observer(&observer);
   }
   std::uint64_t done_lanes = 0;
   // Between two completed messages there may lie a lane's own work and a payload's copy.
@@ -333,9 +344,10 @@ void Machine::run(const RunSetup& setup) {
   Consumer* consumer = nullptr;
   if (!program.nic.present) {
     ProcessingElement& pe = *pes_.front();
-    consumer = program.consumer.where == ConsumerProgram::Where::kCpu
-                   ? static_cast<Consumer*>(&pe.cpu)
-                   : static_cast<Consumer*>(&pe.warp);
+    const ConsumerProgram::Where at = program.consumer.where;
+    consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
+               : at == ConsumerProgram::Where::kPeer ? &peer_->consumer()
+                                                     : static_cast<Consumer*>(&pe.warp);
     // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
     // last lane's SM.
     const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
@@ -365,7 +377,8 @@ void Machine::run(const RunSetup& setup) {
   Ps progress_ps = now_ps();
   std::uint64_t journeys = 0;
   do {
-    sc_core::sc_start(std::max(slice, sc_core::sc_time_to_pending_activity()),
+    sc_core::sc_start(std::max(slice, sc_core::sc_time_to_pending_activity() +
+                                            sc_core::sc_get_time_resolution()),
                       sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
@@ -381,6 +394,7 @@ void Machine::run(const RunSetup& setup) {
     if (pe->nic && complaint.empty()) complaint = pe->nic->complaint();
   }
   if (fabric_) fabric_->set_observer(nullptr);
+  if (peer_) peer_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
   if (stuck)
     throw InputError(
@@ -397,6 +411,7 @@ void Machine::run(const RunSetup& setup) {
 void Machine::clear_counters() {
   for (auto& pe : pes_) pe->clear_counters();
   if (fabric_) fabric_->clear_counters();
+  if (peer_) peer_->clear_counters();
 }
 
 void Machine::report(CounterSink& sink) const {
@@ -405,6 +420,7 @@ void Machine::report(CounterSink& sink) const {
   for (std::size_t pe = 1; pe < pes_.size(); ++pe)
     if (pes_[pe]->nic) pes_[pe]->nic->report(sink);
   if (fabric_) fabric_->report(sink);
+  if (peer_) peer_->report(sink);
 }
 
 }  // namespace marrow::sim

@@ -22,6 +22,8 @@
 #include "models/wire/fabric.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
+#include "sim/peer_side.h"
+#include "sim/peer_side.h"
 #include "traces/trace.h"
 
 namespace marrow::sim {
@@ -78,6 +80,7 @@ class Machine {
   const config::SystemSpec spec_;
   std::unique_ptr<wire::Fabric> fabric_;
   std::vector<std::unique_ptr<ProcessingElement>> pes_;
+  std::unique_ptr<PeerSide> peer_;  ///< null: NVLink reaches no other GPU
 };
 
 }  // namespace marrow::sim

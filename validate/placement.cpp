@@ -79,10 +79,16 @@ Shown shown(const config::Recipe& recipe, Stage stage, std::uint32_t word, const
   const auto in_host = [&](std::uint32_t w) {
     return program.regions[program.words[w].region].memory == MemoryKind::kHost;
   };
+  const auto elsewhere = [&](std::uint32_t w) {
+    return program.regions[program.words[w].region].memory != MemoryKind::kGpu;
+  };
   const bool beside_host_reads = program.consumer.where == ConsumerProgram::Where::kSm &&
                                  in_host(program.consumer.announcement);
+  const bool flushes_peer =
+      std::any_of(program.regions.begin(), program.regions.end(),
+                  [](const Region& region) { return region.memory == MemoryKind::kPeer; });
   Shown result;
-  if (in_host(word)) return result;
+  if (elsewhere(word)) return result;
   std::set<std::uint32_t> stored;
   bool stored_in_host = false;
   // A put's first fence also waits for what the put before it stored last.
@@ -93,10 +99,8 @@ Shown shown(const config::Recipe& recipe, Stage stage, std::uint32_t word, const
       const bool here = counts && at == stage;
       const bool changes = step.op == StepOp::kSpin || step.op == StepOp::kAtomic;
       if (changes || step.op == StepOp::kStore) {
-        if (in_host(step.word))
-          stored_in_host = true;
-        else
-          stored.insert(step.word);
+        if (in_host(step.word)) stored_in_host = true;
+        if (!elsewhere(step.word)) stored.insert(step.word);
       }
       if (here && step.op == StepOp::kLoad && step.word == word) ++result.accesses;
       // An atomic whose result is used later shows in the stage that uses it.
@@ -106,7 +110,8 @@ Shown shown(const config::Recipe& recipe, Stage stage, std::uint32_t word, const
       }
       if (step.op != StepOp::kFence || (step.scope != Scope::kGpu && step.scope != Scope::kSys))
         continue;
-      if (here && step.scope == Scope::kGpu && stored.count(word)) {
+      // Once a peer's memory has been stored to, a fence costs the same behind near and far lines.
+      if (here && step.scope == Scope::kGpu && stored.count(word) && !flushes_peer) {
         const double least =
             std::max({gpu.fence_gpu_cycles, stored_in_host ? gpu.fence_gpu_host_cycles : 0,
                       beside_host_reads ? gpu.fence_gpu_beside_host_reads_cycles : 0});
@@ -160,21 +165,31 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
   std::set<std::uint32_t> sm_known;
   std::set<std::pair<std::string, std::uint64_t>> page_known;
   std::map<std::pair<std::string, std::uint64_t>, bool> page_side;
+  // Readings may contradict each other (a page boundary need not lie where the layout has it): SMs
+  // join before pages do, and the majority of those that are known decides.
   const auto connect = [&](bool sure) {
+    std::map<std::uint32_t, int> sm_votes;
+    std::map<std::pair<std::string, std::uint64_t>, int> page_votes;
     for (const Seen& seen : seen_) {
       if (seen.sure != sure || seen.sm >= placement.sms()) continue;
       const auto page = std::make_pair(seen.region, seen.page);
       const bool has_sm = sm_known.count(seen.sm) > 0, has_page = page_known.count(page) > 0;
-      if (has_sm == has_page) continue;
-      if (has_sm)
-        page_side[page] = placement.sm_side(seen.sm) != seen.far;
-      else
-        placement.set_sm_side(seen.sm, page_side[page] != seen.far);
-      sm_known.insert(seen.sm);
-      page_known.insert(page);
-      return true;
+      if (has_page && !has_sm) sm_votes[seen.sm] += page_side[page] != seen.far ? 1 : -1;
+      if (has_sm && !has_page)
+        page_votes[page] += placement.sm_side(seen.sm) != seen.far ? 1 : -1;
     }
-    return false;
+    for (const auto& [sm, votes] : sm_votes) {
+      placement.set_sm_side(sm, votes > 0);
+      sm_known.insert(sm);
+    }
+    if (!sm_votes.empty()) return true;
+    const auto most = std::max_element(
+        page_votes.begin(), page_votes.end(),
+        [](const auto& a, const auto& b) { return std::abs(a.second) < std::abs(b.second); });
+    if (most == page_votes.end()) return false;
+    page_side[most->first] = most->second > 0;
+    page_known.insert(most->first);
+    return true;
   };
   const auto begin = [&] {
     for (const Seen& seen : seen_)

@@ -9,13 +9,26 @@
 
 namespace marrow {
 
-/// GPU memory starts at 0, host memory and the NIC's registers here. The address decides which way
-/// an access takes.
+/// What a GPU sees: its own memory at 0, host memory, a window for the memory of each GPU that NVLink
+/// reaches, and the NIC's registers. The address decides which way an access takes.
 constexpr std::uint64_t kHostBase = std::uint64_t{1} << 40;
-constexpr std::uint64_t kNicBase = std::uint64_t{1} << 41;
+constexpr std::uint64_t kPeerBase = std::uint64_t{1} << 41;
+constexpr std::uint64_t kNicBase = std::uint64_t{1} << 45;
+constexpr std::uint64_t kPeerWindowBytes = std::uint64_t{1} << 38;
+constexpr bool is_own(std::uint64_t address) { return address < kHostBase; }
+constexpr bool is_host(std::uint64_t address) { return !is_own(address) && address < kPeerBase; }
 constexpr bool is_nic(std::uint64_t address) { return address >= kNicBase; }
-/// Not in GPU memory: the access crosses PCIe.
-constexpr bool is_host(std::uint64_t address) { return address >= kHostBase; }
+constexpr bool is_peer(std::uint64_t address) { return address >= kPeerBase && !is_nic(address); }
+constexpr bool crosses_pcie(std::uint64_t address) { return is_host(address) || is_nic(address); }
+constexpr std::uint64_t peer_address(std::uint32_t gpu, std::uint64_t offset) {
+  return kPeerBase + gpu * kPeerWindowBytes + offset;
+}
+constexpr std::uint32_t peer_gpu(std::uint64_t address) {
+  return static_cast<std::uint32_t>((address - kPeerBase) / kPeerWindowBytes);
+}
+constexpr std::uint64_t peer_offset(std::uint64_t address) {
+  return (address - kPeerBase) % kPeerWindowBytes;
+}
 
 enum class AccessKind : std::uint8_t {
   kLoad,
@@ -33,6 +46,8 @@ struct Access : tlm::tlm_extension<Access> {
   AtomicOp atomic = AtomicOp::kAdd;
   std::uint32_t sm = 0;         ///< requesting SM
   int port = 0;                 ///< the L2's own: where the answer goes
+  std::uint32_t gpu = 0;        ///< the NVLink switch's own: the GPU that asked
+  Ps way_ps = 0;                ///< across NVLink and back; 0: asked from this GPU
   std::uint64_t value = 0;      ///< operand; answer: the old value
   std::uint64_t expected = 0;   ///< kSpin
   std::uint64_t threshold = 0;  ///< kPoll: done once the word is at least this

@@ -126,7 +126,7 @@ void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {
   busy_ = true;
   ++notices_;
   ++generation_;
-  Ps at_ps = from_ps;
+  Ps at_ps = from_ps + cycles_ps(c.notice_cycles);
   while (head_[queue] < next) {
     // The longest group that what is left fills; its rows are used entry by entry.
     const std::uint64_t left = next - head_[queue];
@@ -136,14 +136,16 @@ void Consumer::serve(std::uint32_t queue, std::uint64_t next, Ps from_ps) {
         group = &candidate;
         break;
       }
-    for (std::size_t k = 0; k < group->read_cycles.size() && head_[queue] < next; ++k) {
+    const std::size_t rows = group->read_cycles.size();
+    for (std::size_t k = 0; (k < rows || group->and_more) && head_[queue] < next; ++k) {
+      const std::size_t row = std::min(k, rows - 1);
       const std::uint64_t index = head_[queue]++;
       Flight& flight = book_->flight(queue, index);
       flight.started_ps = at_ps;
-      at_ps += cycles_ps(group->read_cycles[k]);
+      at_ps += cycles_ps(group->read_cycles[row]) + entry_read_ps();
       flight.fetched_ps = at_ps;
       if (c.copies_payload) at_ps += copy_ps(payload_bytes_(queue, index));
-      at_ps += cycles_ps(group->done_cycles[k]);
+      at_ps += completion_fence_ps() + cycles_ps(group->done_cycles[row]);
       const Ps visible_ps = store_completion(layout_->address(*program_, c.completion, queue, 0),
                                              head_[queue], completion.bytes, at_ps);
       wakes_.push(std::max(visible_ps, now_ps()),

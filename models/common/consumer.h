@@ -46,6 +46,10 @@ class Consumer : public sc_core::sc_module {
   virtual Ps notice_ps() { return 0; }                         ///< visible until a look finds it
   virtual Ps cycles_ps(double cycles) const = 0;
   virtual Ps copy_ps(std::uint64_t bytes) const { return bytes ? 0 : 0; }
+  /// Where reading an entry is not a recipe's cost alone: the way there and back.
+  virtual Ps entry_read_ps() { return 0; }
+  /// The same of the fence before a completion's store.
+  virtual Ps completion_fence_ps() const { return 0; }
 
   void announced(std::uint64_t address, Ps at_ps);
   /// When the look is due that is under way at at_ps, each starting ahead_ps before it is due; -1

@@ -15,7 +15,7 @@
 namespace marrow {
 
 /// Where bytes live. The address decides which way an access takes.
-enum class MemoryKind : std::uint8_t { kGpu, kHost, kNic };
+enum class MemoryKind : std::uint8_t { kGpu, kHost, kPeer, kNic };
 
 /// Who has a part of a region of his own.
 enum class Owner : std::uint8_t { kQueue, kLane, kAll };
@@ -167,23 +167,26 @@ struct Step {
 /// announcement of each queue in turn, reads the announced entries and writes a completion for
 /// each.
 struct ConsumerProgram {
-  enum class Where : std::uint8_t { kSm, kCpu };
+  enum class Where : std::uint8_t { kSm, kCpu, kPeer };
   Where where = Where::kSm;
   std::uint32_t announcement = 0;  ///< word polled: doorbell, or the tag inside the next entry
   bool per_entry = false;          ///< the announcement is a tag in the entry: one entry a notice
   std::uint32_t entry = 0;         ///< ring word that holds the entries
   std::uint32_t completion = 0;    ///< word that receives the count of completed entries
   double poll_cycles = 0;          ///< own cost of a poll beyond the load
+  double notice_cycles = 0;        ///< from a look that finds something until its first entry
   /// Entries are handled in groups of at most `read.size()`; read[k] and done[k] are the cycles
   /// from the previous entry's end (or the notice) until entry k of a group has been read, and from
   /// there until its completion store is issued. The last row that fits the group's length is used.
   struct Group {
     std::vector<double> read_cycles;
     std::vector<double> done_cycles;
+    bool and_more = false;  ///< its last costs hold for every further entry of the notice
   };
   std::vector<Group> groups;  ///< by group length; the longest first
   double after_cycles = 0;    ///< from the last completion of a notice until the next poll
   bool copies_payload = false;
+  double round_cycles = 0;  ///< kPeer: own cost of a round of payload loads
 };
 
 /// What the queues are to the NIC: which words are its work queue, register and completion queue.

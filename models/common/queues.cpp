@@ -15,6 +15,9 @@ QueueLayout::QueueLayout(const Program& program, std::uint32_t queues, std::uint
           return {0, &gpu_bytes_};
         case MemoryKind::kHost:
           return {kHostBase, &host_bytes_};
+        case MemoryKind::kPeer:
+          // The lanes run on GPU 0; its peer is GPU 1.
+          return {peer_address(1, 0), &peer_bytes_};
         case MemoryKind::kNic:
           break;
       }

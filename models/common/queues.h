@@ -30,10 +30,11 @@ class QueueLayout {
   std::uint64_t region_end(std::uint32_t region) const { return ends_[region]; }
   std::uint64_t gpu_bytes() const { return gpu_bytes_; }
   std::uint64_t host_bytes() const { return host_bytes_; }
+  std::uint64_t peer_bytes() const { return peer_bytes_; }
 
  private:
   std::vector<std::uint64_t> bases_, ends_;
-  std::uint64_t gpu_bytes_ = 0, host_bytes_ = 0;
+  std::uint64_t gpu_bytes_ = 0, host_bytes_ = 0, peer_bytes_ = 0;
 };
 
 }  // namespace marrow

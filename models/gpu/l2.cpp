@@ -33,8 +33,10 @@ L2::L2(sc_core::sc_module_name name, const GpuSpec& spec, Ps host_round_trip_ps,
   posted_.set_extension(&posted_access_);
   from_sms.register_b_transport(this, &L2::b_transport);
   from_sms.register_nb_transport_fw(this, &L2::nb_transport_fw);
+  from_sms.register_transport_dbg(this, &L2::transport_dbg);
   to_host.register_nb_transport_bw(this, &L2::nb_transport_bw);
   from_device.register_nb_transport_fw(this, &L2::from_device_fw);
+  to_peers.register_nb_transport_bw(this, &L2::answer_from_peer);
 }
 
 void L2::reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed) {
@@ -67,12 +69,22 @@ Ps L2::home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const {
   return static_cast<Ps>((base + placement_->distance_cycles(sm, address)) * cycle_ps_);
 }
 
-Ps L2::load_round_trip_ps(std::uint32_t sm, std::uint64_t address) {
-  double cycles = spec_.load_cycles + placement_->distance_cycles(sm, address);
+Ps L2::round_trip_ps(const Access& access, std::uint64_t address) const {
+  if (access.way_ps > 0) return 0;
+  if (access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll)
+    return static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, address)) * cycle_ps_);
+  return home_round_trip_ps(access.sm, address);
+}
+
+Ps L2::load_round_trip_ps(const Access& access, std::uint64_t address) {
+  double cycles = 0;
   auto& stale = stale_[address / Placement::kLineBytes];
-  if (stale && placement_->is_far(sm, address)) {
-    cycles += spec_.load_far_extra_cycles;
-    stale = 0;
+  if (access.way_ps == 0) {
+    cycles = spec_.load_cycles + placement_->distance_cycles(access.sm, address);
+    if (stale && placement_->is_far(access.sm, address)) {
+      cycles += spec_.load_far_extra_cycles;
+      stale = 0;
+    }
   }
   Ps round_trip_ps = static_cast<Ps>(cycles * cycle_ps_);
   if (!holds(address)) {
@@ -159,7 +171,7 @@ void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& d
     case AccessKind::kPoll:
       ++counters_.loads;
       access.value = apply(access, address, bytes, wrote);
-      delay += as_time(load_round_trip_ps(access.sm, address) + jitter());
+      delay += as_time(load_round_trip_ps(access, address) + jitter());
       break;
     case AccessKind::kSpin:
       ++counters_.spins;
@@ -186,7 +198,7 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
   }
   access.rounds = 0;
   const std::uint64_t address = payload.get_address();
-  if (is_host(address)) {
+  if (!is_own(address)) {
     // The way out is shared: accesses take it in the order in which they arrive here.
     Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps, access.sm};
     const Ps half_ps = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
@@ -197,7 +209,8 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
       std::copy_n(payload.get_data_ptr(), std::min<std::uint32_t>(request.bytes, 64),
                   pushed_[request.value].data());
     } else if (request.bytes > 8) {
-      to_host->transport_dbg(payload);  // an entry's body; a later word announces it
+      // An entry's body; a later word announces it.
+      is_host(address) ? to_host->transport_dbg(payload) : to_peers->transport_dbg(payload);
     } else {
       std::copy_n(payload.get_data_ptr(), request.bytes,
                   reinterpret_cast<std::uint8_t*>(&request.value));
@@ -205,10 +218,7 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
     arrivals_.push(std::max(issue_ps + half_ps, now_ps()), request);
     return access.kind == AccessKind::kStore ? tlm::TLM_COMPLETED : tlm::TLM_ACCEPTED;
   }
-  const bool loads = access.kind == AccessKind::kLoad || access.kind == AccessKind::kPoll;
-  const Ps round_trip =
-      loads ? static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, address)) * cycle_ps_)
-            : home_round_trip_ps(access.sm, address);
+  const Ps round_trip = round_trip_ps(access, address);
   if (placement_->is_far(access.sm, address)) ++counters_.far;
   const Ps arrival_ps = std::max(issue_ps + round_trip / 2, now_ps());
   if (access.kind == AccessKind::kStore) {
@@ -216,7 +226,9 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
     Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps};
     if (request.bytes > 8) {  // an entry's body; a later word announces it
       ++counters_.stores;
-      std::copy_n(payload.get_data_ptr(), request.bytes, memory_.data(address));
+      // From another GPU its bytes came ahead.
+      if (access.way_ps == 0)
+        std::copy_n(payload.get_data_ptr(), request.bytes, memory_.data(address));
       mark_written(access.sm, address);
       return tlm::TLM_COMPLETED;
     }
@@ -230,8 +242,12 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
 }
 
 void L2::take_effect(Request& request, Ps at_ps) {
-  if (is_host(request.address)) {
+  if (crosses_pcie(request.address)) {
     to_host_memory(request, at_ps);
+    return;
+  }
+  if (is_peer(request.address)) {
+    to_peer_memory(request);
     return;
   }
   if (request.payload == nullptr) {
@@ -268,7 +284,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
     ++counters_.loads;
     bool wrote = false;
     access.value = apply(access, request.address, request.bytes, wrote);
-    const Ps round_trip = load_round_trip_ps(access.sm, request.address);
+    const Ps round_trip = load_round_trip_ps(access, request.address);
     access.rounds = 1;
     answer(request, request.issue_ps + round_trip + jitter() - at_ps);
     return;
@@ -283,7 +299,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
       polled_[request.address] = &word;
       return;
     }
-    const Ps round_trip = load_round_trip_ps(access.sm, request.address);
+    const Ps round_trip = load_round_trip_ps(access, request.address);
     answer(request, round_trip - round_trip / 2 + jitter());
     return;
   }
@@ -302,7 +318,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
     return;
   }
   access.value = old;
-  const Ps round_trip = home_round_trip_ps(access.sm, request.address);
+  const Ps round_trip = round_trip_ps(access, request.address);
   if (observer_ && observer_->wants_activity())
     observer_->on_activity({name(), "atomic", start_ps, word.busy_until_ps});
   // Waiters first: the answer may make the requester run on and change this word again.
@@ -316,11 +332,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
 void L2::park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
               Ps at_ps) {
   Access& access = access_of(*request.payload);
-  const Ps round_trip =
-      access.kind == AccessKind::kSpin
-          ? home_round_trip_ps(access.sm, request.address)
-          : static_cast<Ps>((spec_.load_cycles + distance_cycles(access.sm, request.address)) *
-                            cycle_ps_);
+  const Ps round_trip = access.way_ps + round_trip_ps(access, request.address);
   waiters.emplace(key, Parked{request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)});
 }
 
@@ -445,6 +457,37 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
   while (!host_reads_.empty() && host_reads_.front().back_ps < now_ps()) host_reads_.pop_front();
 }
 
+void L2::to_peer_memory(Request& request) {
+  tlm::tlm_phase phase = tlm::BEGIN_REQ;
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  if (request.payload == nullptr) {
+    ++counters_.peer_stores;
+    posted_access_.sm = request.sm;
+    posted_.set_address(request.address);
+    posted_.set_data_length(request.bytes);
+    posted_.set_data_ptr(reinterpret_cast<unsigned char*>(&request.value));
+    to_peers->nb_transport_fw(posted_, phase, delay);
+    return;
+  }
+  ++counters_.peer_loads;
+  access_of(*request.payload).port = request.port;
+  to_peers->nb_transport_fw(*request.payload, phase, delay);
+}
+
+tlm::tlm_sync_enum L2::answer_from_peer(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
+                                        sc_core::sc_time& delay) {
+  Request request{&payload, access_of(payload).port, 0, 0, 0, 0};
+  answer(request,
+         static_cast<Ps>(delay.value()) + static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_));
+  return tlm::TLM_COMPLETED;
+}
+
+unsigned L2::transport_dbg(int, tlm::tlm_generic_payload& payload) {
+  std::copy_n(payload.get_data_ptr(), payload.get_data_length(),
+              memory_.data(payload.get_address()));
+  return payload.get_data_length();
+}
+
 tlm::tlm_sync_enum L2::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                        sc_core::sc_time& delay) {
   Access& access = access_of(payload);
@@ -482,6 +525,9 @@ void L2::report(CounterSink& sink) const {
   count("loads that missed", counters_.misses);
   count("host loads", counters_.host_loads);
   count("host stores", counters_.host_stores);
+  if (counters_.peer_loads + counters_.peer_stores == 0) return;
+  count("peer loads and atomics", counters_.peer_loads);
+  count("peer stores", counters_.peer_stores);
 }
 
 }  // namespace marrow::gpu

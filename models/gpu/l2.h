@@ -34,12 +34,13 @@ namespace marrow::gpu {
 class L2 : public sc_core::sc_module {
  public:
   tlm_utils::multi_passthrough_target_socket<L2> from_sms{"from_sms"};
-  tlm_utils::simple_initiator_socket<L2> to_host{"to_host"};
+  tlm_utils::simple_initiator_socket_optional<L2> to_host{"to_host"};
   tlm_utils::simple_initiator_socket<L2> to_hbm{"to_hbm"};
   /// Devices on the same PCIe tree: stores into their registers leave here, their reads and writes
   /// of this memory arrive here. Both are answered when they take effect.
   tlm_utils::simple_initiator_socket_optional<L2> to_device{"to_device"};
   tlm_utils::simple_target_socket_optional<L2> from_device{"from_device"};
+  tlm_utils::simple_initiator_socket_optional<L2> to_peers{"to_peers"};
 
   /// host_round_trip_ps: from here to a host line that a device wrote, and back: what a posted
   /// write takes to be acknowledged.
@@ -104,8 +105,12 @@ class L2 : public sc_core::sc_module {
                                     sc_core::sc_time& delay);
   void device_access(tlm::tlm_generic_payload& payload, Ps at_ps);
   void wrote(std::uint64_t address, std::uint32_t bytes, Ps at_ps);
+  tlm::tlm_sync_enum answer_from_peer(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                      sc_core::sc_time& delay);
+  unsigned transport_dbg(int port, tlm::tlm_generic_payload& payload);
   void take_effect(Request& request, Ps at_ps);
   void to_host_memory(Request& request, Ps at_ps);
+  void to_peer_memory(Request& request);
   void answer(Request& request, Ps back_ps);
   void park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
             Ps at_ps);
@@ -113,7 +118,9 @@ class L2 : public sc_core::sc_module {
   void resume(Parked& parked, Ps at_ps);
   static Ps next_sample(const Parked& parked, Ps at_ps);
   std::uint64_t apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote);
-  Ps load_round_trip_ps(std::uint32_t sm, std::uint64_t address);
+  /// Within this GPU: what came over NVLink brings the time of its own way.
+  Ps load_round_trip_ps(const Access& access, std::uint64_t address);
+  Ps round_trip_ps(const Access& access, std::uint64_t address) const;
   Ps jitter() { return static_cast<Ps>(random_.around(jitter_ps_)); }
   Ps host_read_back_ps(Ps at_ps);
   bool other_writes_pending(std::uint32_t sm, Ps at_ps) const;
@@ -155,6 +162,7 @@ class L2 : public sc_core::sc_module {
     std::uint64_t loads = 0, stores = 0, atomics = 0, far = 0, polls = 0, spins = 0;
     std::uint64_t host_loads = 0, host_stores = 0, misses = 0;
     std::uint64_t device_reads = 0, device_writes = 0;
+    std::uint64_t peer_loads = 0, peer_stores = 0;
   } counters_;
 };
 

@@ -161,7 +161,7 @@ std::uint64_t Sm::address_of(const Lane& lane, const Step& step, std::uint64_t i
 }
 
 bool Sm::is_private(const Lane& lane, const Word& word, std::uint64_t address) const {
-  if (word.consumer_reads || is_host(address)) return false;
+  if (word.consumer_reads || !is_own(address)) return false;
   switch (lane.context->program->regions[word.region].owner) {
     case Owner::kQueue:
       return lane.alone;
@@ -254,13 +254,18 @@ bool Sm::step(Lane& lane, const Step& step) {
 }
 
 void Sm::touched(Lane& lane, std::uint64_t address) {
-  if (is_host(address)) {
+  if (crosses_pcie(address)) {
     lane.host_stores = true;
     // A GPU-scope fence cares for host memory, not for a device's registers.
     if (is_nic(address)) return;
     lane.host_memory_stores = true;
     lane.last_host_store = address;
     lane.host_acknowledged_ps = lane.context->l2->host_write_acknowledged_ps(lane.at_ps);
+    return;
+  }
+  if (is_peer(address)) {
+    lane.stored_to_peer = true;
+    lane.peer_acknowledged_ps = lane.at_ps + l2_cycles_ps(spec_.fence_sys_peer_cycles);
     return;
   }
   const L2& l2 = *lane.context->l2;
@@ -330,7 +335,9 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     // With nothing stored since the last fence it goes the same ways once more.
     const double ways = lane.fence_cycles > 0 ? lane.fence_cycles : lane.last_fence_cycles;
     lane.last_fence_cycles = ways;
-    cycles = std::max(spec_.fence_gpu_cycles, ways);
+    // The way to the peer is the longest: behind it no line's own distance shows.
+    cycles = lane.stored_to_peer ? spec_.fence_gpu_peer_cycles
+                                 : std::max(spec_.fence_gpu_cycles, ways);
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
@@ -338,6 +345,8 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   lane.access.sm = id_;
   lane.access.scope = step.scope;
   lane.access.least_ps = l2_cycles_ps(cycles);
+  if (sys)
+    lane.access.least_ps = std::max(lane.access.least_ps, lane.peer_acknowledged_ps - lane.at_ps);
   lane.access.host_stores = sys ? lane.host_stores : lane.at_ps < lane.host_acknowledged_ps;
   const bool meets_reads = sys ? lane.context->lanes > 1 || l2.host_poller()
                                : lane.access.host_stores && l2.host_poller();

@@ -108,6 +108,8 @@ class Sm : public sc_core::sc_module {
     bool host_memory_stores = false, host_entry = false;
     std::uint64_t last_host_store = 0;
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
+    bool stored_to_peer = false;  ///< ever: its fences flush the way to the peer from then on
+    Ps peer_acknowledged_ps = 0;  ///< when the last store to a peer has been acknowledged
     tlm::tlm_generic_payload payload;
     Access access;
     std::array<std::uint8_t, 256> bytes{};

@@ -33,7 +33,9 @@ struct GpuSpec {
   double fence_gpu_far_cycles = 0;
   double fence_gpu_host_cycles = 0;               ///< host memory stored to since the last one
   double fence_gpu_beside_host_reads_cycles = 0;  ///< at least, while another SM reads the host
+  double fence_gpu_peer_cycles = 0;               ///< once a peer's memory has been stored to
   double fence_sys_cycles = 0;
+  double fence_sys_peer_cycles = 0;        ///< from a store to a peer until a fence sees it done
   double fence_sys_host_extra_cycles = 0;  ///< more at most, by line, after host stores
   double fence_sys_after_read_cycles = 0;  ///< end of a host read it had to wait for until its own
   double fence_arrival_cycles = 0;         ///< until a fence arrives at the host interface

@@ -58,7 +58,7 @@ tlm::tlm_sync_enum Switch::nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_ph
   const bool write = posted(payload);
   const std::uint64_t bytes = write ? payload.get_data_length() : 0;
   const char* what = write ? "MemWr" : "MemRd";
-  if (!is_host(payload.get_address())) {
+  if (is_own(payload.get_address())) {
     delay = until(to_gpu_ps(at(delay), bytes, what));
     return to_gpu->nb_transport_fw(payload, phase, delay);
   }

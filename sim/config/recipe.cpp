@@ -44,8 +44,10 @@ const Names<Owner> kOwnerNames = {
     {"queue", Owner::kQueue}, {"lane", Owner::kLane}, {"all", Owner::kAll}};
 const Names<NicProgram::Completion> kCompletionNames = {
     {"plain", NicProgram::Completion::kPlain}, {"collapsed", NicProgram::Completion::kCollapsed}};
-const Names<MemoryKind> kMemoryNames = {
-    {"gpu", MemoryKind::kGpu}, {"host", MemoryKind::kHost}, {"nic", MemoryKind::kNic}};
+const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
+                                        {"host", MemoryKind::kHost},
+                                        {"peer", MemoryKind::kPeer},
+                                        {"nic", MemoryKind::kNic}};
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"completed", Until::kCompleted},
                                   {"reached", Until::kReached},
@@ -59,7 +61,8 @@ const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapp
                                           {"rang_not", Condition::kRangNot},
                                           {"behind", Condition::kBehind}};
 const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
-                                                   {"cpu", ConsumerProgram::Where::kCpu}};
+                                                   {"cpu", ConsumerProgram::Where::kCpu},
+                                                   {"peer", ConsumerProgram::Where::kPeer}};
 const Names<Evidence> kEvidenceNames = {{"measured", Evidence::kMeasured},
                                         {"published", Evidence::kPublished},
                                         {"derived", Evidence::kDerived},
@@ -91,7 +94,7 @@ class Reader {
   Recipe read() {
     root_.only({"protocol", "description", "choices", "costs", "depth", "queues", "regions", "words",
                 "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier",
-                "consumer", "nic", "placed_by"});
+                "consumer", "peer_consumer", "nic", "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     read_choices();
@@ -115,7 +118,11 @@ class Reader {
     for (std::size_t kind = 0; kind < kOpKindCount; ++kind)
       if (auto section = root_.find(std::string(kOpKindNames[kind])))
         read_operation(static_cast<OpKind>(kind), *section);
-    if (consumer) read_consumer(*consumer);
+    const auto& regions = recipe_.program.regions;
+    const bool to_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
+      return region.memory == MemoryKind::kPeer;
+    });
+    if (consumer) read_consumer(to_peer ? root_.at("peer_consumer") : *consumer);
     if (nic) read_nic(*nic);
     read_placed_by();
     for (const auto& [key, value] : sets_)
@@ -557,8 +564,8 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
   }
 
   void read_consumer(const YamlNode& node) {
-    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "groups",
-               "after", "copies_payload"});
+    node.only({"runs_on", "polls", "one_entry_a_notice", "entries", "completes", "poll", "notice",
+               "groups", "after", "copies_payload", "copy_round"});
     ConsumerProgram& c = recipe_.program.consumer;
     c.where = pick(node.at("runs_on"), kWhereNames);
     c.announcement = word(node.at("polls"));
@@ -566,9 +573,11 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
     c.entry = word(node.at("entries"));
     c.completion = word(node.at("completes"));
     if (auto poll = node.find("poll")) c.poll_cycles = cost(*poll);
+    if (auto notice = node.find("notice")) c.notice_cycles = cost(*notice);
     for (const YamlNode& item : node.at("groups").items()) {
-      item.only({"read", "done"});
-      ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done"))};
+      item.only({"read", "done", "and_more"});
+      ConsumerProgram::Group group{cost_list(item.at("read")), cost_list(item.at("done")), false};
+      if (auto more = item.find("and_more")) group.and_more = more->boolean();
       if (group.read_cycles.empty() || group.read_cycles.size() != group.done_cycles.size())
         item.fail("read and done need one cost for each entry of the group",
                   "make them equal long");
@@ -580,6 +589,7 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
     });
     if (auto after = node.find("after")) c.after_cycles = cost(*after);
     if (auto copies = node.find("copies_payload")) c.copies_payload = copies->boolean();
+    if (auto round = node.find("copy_round")) c.round_cycles = cost(*round);
     const auto memory_of = [&](std::uint32_t w) {
       return recipe_.program.regions[recipe_.program.words[w].region].memory;
     };
@@ -588,6 +598,10 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
          memory_of(c.completion) != MemoryKind::kHost))
       node.fail("a CPU consumer polls and completes in host memory",
                 "set the memory of those regions to host");
+    if ((c.where == ConsumerProgram::Where::kPeer) !=
+        (memory_of(c.announcement) == MemoryKind::kPeer))
+      node.fail("a consumer on a peer polls in that peer's memory, and only it does",
+                "set runs_on to peer and the memory of the doorbell's region to peer, or neither");
     for (std::uint32_t w : {c.announcement, c.entry, c.completion})
       recipe_.program.words[w].consumer_reads = true;
   }

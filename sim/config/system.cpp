@@ -31,6 +31,10 @@ struct Binding {
   {                                                                              \
     {key, min, max, doc, "nic"}, [](SystemSpec& s) -> double& { return s.member; } \
   }
+#define NVLINK(key, member, min, max, doc)                                                   \
+  {                                                                                          \
+    {"nvlink." key, min, max, doc, "nvlink"}, [](SystemSpec& s) -> double& { return s.nvlink.member; } \
+  }
 
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
@@ -68,6 +72,10 @@ const std::vector<Binding>& bindings() {
           "the same, host memory among them"),
       GPU("fence.gpu_beside_host_reads_cycles", fence_gpu_beside_host_reads_cycles, 0, 100000,
           "GPU-scope fence at least, while another SM keeps reading host memory"),
+      GPU("fence.gpu_peer_cycles", fence_gpu_peer_cycles, 0, 100000,
+          "GPU-scope fence, once a peer's memory has been stored to"),
+      GPU("fence.sys_peer_cycles", fence_sys_peer_cycles, 0, 100000,
+          "store to a peer's memory until a system-scope fence sees it done"),
       GPU("fence.sys_cycles", fence_sys_cycles, 0, 100000, "system-scope fence"),
       GPU("fence.sys_host_extra_cycles", fence_sys_host_extra_cycles, 0, 100000,
           "more at most, by line, after stores to host memory"),
@@ -154,6 +162,28 @@ const std::vector<Binding>& bindings() {
       NET("wire.buffer_bytes", wire.buffer_bytes, 0, 1e9,
           "queued at an egress until credits or PFC stop the sender"),
       NET("wire.loss_ratio", wire.loss_ratio, 0, 0.5, "share of packets lost"),
+      NVLINK("peers_count", peers, 0, 1, "other GPUs of the host that NVLink reaches"),
+      NVLINK("rate_gbps", rate_gbps, 1, 1e6, "all links of a GPU, each way"),
+      NVLINK("packet_overhead_bytes", packet_overhead_bytes, 0, 256, "header of a packet"),
+      NVLINK("link_layer_ratio", link_layer_ratio, 0, 0.5,
+             "share of the rate that CRC, credits and acknowledgements take"),
+      NVLINK("partial_bytes", partial_bytes, 0, 256,
+             "byte enables of a packet that does not fill its sectors"),
+      NVLINK("packet_bytes", packet_bytes, 32, 4096, "largest payload of a packet"),
+      NVLINK("sector_bytes", sector_bytes, 1, 4096, "payloads are whole sectors"),
+      NVLINK("load_round_trip_ns", load_round_trip_ns, 1, 100000,
+             "from the L2 to a line in a peer's L2 and back, load"),
+      NVLINK("atomic_round_trip_ns", atomic_round_trip_ns, 1, 100000, "the same, atomic"),
+      NVLINK("store_ns", store_ns, 1, 100000, "from the L2 until a store is visible in a peer's"),
+      NVLINK("load_spread_ns", load_spread_ns, 0, 10000, "half width of a load's variation"),
+      NVLINK("sm_store_gbps", sm_store_gbps, 1, 1e6, "16 B stores in order of one SM"),
+      NVLINK("sm_load_gbps", sm_load_gbps, 1, 1e6, "16 B loads in order of one SM"),
+      NVLINK("sm_scattered_store_ns", sm_scattered_store_ns, 0, 1000,
+             "between stores of one SM of which no two share a packet"),
+      NVLINK("copy_issue_us", copy_issue_us, 0, 1000, "a copy behind another, besides its bytes"),
+      NVLINK("copy_start_us", copy_start_us, 0, 1000, "the first of a row of copies, more"),
+      NVLINK("copy_queue_bytes", copy_queue_bytes, 0, 1e9,
+             "waiting in front of the link while a copy saturates it"),
   };
   return table;
 }
@@ -162,6 +192,7 @@ const std::vector<Binding>& bindings() {
 #undef GPU
 #undef PCIE
 #undef HOST
+#undef NVLINK
 
 }  // namespace
 

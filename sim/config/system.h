@@ -8,6 +8,7 @@
 #include "models/gpu/spec.h"
 #include "models/host/spec.h"
 #include "models/nic/spec.h"
+#include "models/nvlink/spec.h"
 #include "models/pcie/spec.h"
 #include "models/wire/spec.h"
 #include "sim/config/parameters.h"
@@ -25,6 +26,7 @@ struct SystemSpec {
   SwitchSpec pcie_switch;
   NicSpec nic;
   WireSpec wire;
+  NvlinkSpec nvlink;
 };
 
 /// Every parameter there is: key, range and meaning.

@@ -69,7 +69,7 @@ class Bundled : public SystemC {};
 
 TEST_F(Bundled, RecipesRunWithEveryChoiceAndTheirMessagesTile) {
   std::size_t combinations = 0;
-  sim::Machine machine(system("h200-b"));
+  sim::Machine machine(system("h200x2-f"));  // the one with a peer
   for (const std::string& file : files_of("protocols"))
     for (const Choices& choices : choices_of(file)) {
       SCOPED_TRACE(text(file, choices));

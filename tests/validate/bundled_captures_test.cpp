@@ -59,6 +59,18 @@ TEST_F(BundledCapture, DeviceConsumerKeepsItsBounds) {
   EXPECT_GT(g.at("hard rows").rows, 30u);
 }
 
+TEST_F(BundledCapture, PeerConsumerKeepsItsBounds) {
+  const auto g = groups(compare_with("h200x2-f", "h200x2-f-peer-consumer.trace"));
+  EXPECT_LE(g.at("all rows").median_abs_error, 0.03);
+  EXPECT_LE(g.at("all rows").p90_abs_error, 0.12);
+  EXPECT_LE(g.at("hard rows").median_abs_error, 0.06);
+  EXPECT_LE(g.at("hard rows").p90_abs_error, 0.25);
+  EXPECT_LE(g.at("put rows").median_abs_error, 0.05);
+  EXPECT_LE(g.at("put rows").p90_abs_error, 0.10);
+  EXPECT_GT(g.at("all rows").rows, 150u);
+  EXPECT_GT(g.at("hard rows").rows, 30u);
+}
+
 TEST_F(BundledCapture, HostConsumerKeepsItsBounds) {
   // The 90th percentile of the hard rows misses its bound of 30 %: docs/validation.md says why.
   const auto g = groups(compare_with("h200-b", "h200-b-host-consumer.trace"));
