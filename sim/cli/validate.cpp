@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 
-#include "models/common/error.h"
 #include "sim/cli/common.h"
 #include "sim/cli/usage.h"
 #include "sim/results/progress.h"
@@ -93,14 +92,6 @@ int validate_measurements(const Arguments& arguments) {
   return failed ? 2 : missed;
 }
 
-int validate_one(const Arguments& arguments) {
-  if (!arguments.measurements.empty()) return validate_measurements(arguments);
-  if (arguments.system.empty() || arguments.capture.empty())
-    throw InputError(arguments.system.empty() ? "--system" : "--capture", "is missing",
-                     "give --system and --capture, or --measurements");
-  return validate_capture(arguments);
-}
-
 }  // namespace
 
 void add_validate(CLI::App& app, Action& action) {
@@ -140,9 +131,17 @@ void add_validate(CLI::App& app, Action& action) {
       "marrow validate --system configs/systems/h200-c.yaml --capture "
       "traces/h200-c-device-consumer.trace";
   add_examples(command, {start, start + " --only cfg=4 --json cfg4.json",
-                         start + " --bound-median-percent 5"});
-  command->callback(
-      [&action, arguments] { action = [arguments] { return validate_one(*arguments); }; });
+                         start + " --bound-median-percent 5",
+                         "marrow validate --measurements validate/measurements/dissecting"});
+  command->callback([&action, arguments] {
+    if (!arguments->measurements.empty()) {
+      action = [arguments] { return validate_measurements(*arguments); };
+      return;
+    }
+    if (arguments->system.empty()) throw CLI::RequiredError("--system (or --measurements)");
+    if (arguments->capture.empty()) throw CLI::RequiredError("--capture");
+    action = [arguments] { return validate_capture(*arguments); };
+  });
 }
 
 }  // namespace marrow::cli
