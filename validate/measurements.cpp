@@ -266,6 +266,9 @@ Cell read_cell(const YamlNode& node, const Table& table) {
     node.at("value").fail("is 0, which has no relative error", "add \"not_covered: why\"");
   cell.metric = metric_named(node.at("metric"));
   const auto needs = [&](const Scenario& scenario) {
+    if (cell.metric == Metric::kIssue && scenario.work.wait_every > 0)
+      node.at("metric").fail("is of messages that the lane does not wait for",
+                             "take \"wait_every\" out of the run's work");
     if (cell.not_covered.empty()) cell.not_covered = scenario.not_covered;
   };
   if (run) {

@@ -163,6 +163,14 @@ TEST_F(Measurements, RefusesAUnitThatDoesNotFit) {
            {"not the unit of what the sweep varies"}));
 }
 
+TEST_F(Measurements, RefusesTheIssueOfAPutThatWaits) {
+  const std::string text = kHead +
+                           "runs:\n  one: {system: p-ib, protocol: mini-gda, work: {does: [put], "
+                           "wait_every: 1}}\n"
+                           "rows: [{id: a, run: one, metric: issue, value: 1, unit: us}]\n";
+  EXPECT_TRUE(config::says(config::complaint([&] { load(text); }), {"m.yaml:6", "wait_every"}));
+}
+
 // ---- arithmetic ----
 
 TEST(MeasurementMetrics, TimesLeaveTheFirstTenthOut) {
