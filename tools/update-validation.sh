@@ -124,7 +124,7 @@ cells() { # json
   echo
 } >"$scratch/section"
 {
-  if "$program" validate --measurements validate/measurements --json "$scratch/m.json" \
+  if "$program" validate --measurements validate/measurements/dissecting --json "$scratch/m.json" \
     >"$scratch/table" 2>"$scratch/error"; then
     # shellcheck disable=SC2016
     printf '\n```\n'

@@ -1,5 +1,5 @@
 // Predictions held against what papers have published: every cell of a table names a simulation
-// and what to read off it. The tables are data (validate/measurements/*.yaml).
+// and what to read off it. The tables are data (validate/measurements/*/*.yaml).
 #pragma once
 
 #include <cstddef>
