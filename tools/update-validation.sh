@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes today's numbers into docs/validation.md, between its two markers: for each bundled capture
 # the summary of `marrow validate`, and every stable predicted row that misses by more than 15 %
-# with its explanation from docs/validation-misses.txt.
+# with its explanation from docs/validation-misses.txt; then every published measurement.
 #
 #   tools/update-validation.sh [--check] [MARROW]
 #
@@ -61,6 +61,45 @@ misses() { # capture json
   ' "$notes" "$2"
 }
 
+# Table of all published cells that are predicted, and what the others need. Notes as above, with
+# "measurements" for the capture; here a miss without one is shown, not refused.
+cells() { # json
+  awk '
+    function text(line) { sub(/^[^:]*: */, "", line); sub(/,$/, "", line); gsub(/"/, "", line); return line }
+    function trim(s) { gsub(/^ +| +$/, "", s); return s }
+    FNR == NR {
+      if ($0 !~ /^#/ && split($0, part, "|") >= 4 && trim(part[1]) == "measurements")
+        note[trim(part[2])] = trim(part[4])
+      next
+    }
+    /"case":/ { case_ = text($0) }
+    /"what":/ { what = text($0) }
+    /"role":/ { role = text($0) }
+    /"unit":/ { unit = text($0) }
+    /"measured":/ { side = "m" }
+    /"predicted":/ { side = "p" }
+    /"median":/ { median[side] = text($0) }
+    /"error":/ { error = text($0) + 0 }
+    /"stable":/ {
+      if (!any++) print "\n| id | what | unit | measured | predicted | error | role | why |\n|---|---|---|---:|---:|---:|---|---|"
+      miss = error > 0.15 || error < -0.15
+      printf "| %s | %s | %s | %.4g | %.4g | %+.1f %% | %s | %s |\n", case_, what, unit, median["m"], median["p"], 100 * error, role, miss ? note[case_] : ""
+    }
+    /"reason":/ {
+      reason = text($0)
+      if (!count[reason]++) order[++reasons] = reason
+    }
+    END {
+      if (reasons) print "\n| not covered: needs | cells |\n|---|---:|"
+      for (i = 1; i <= reasons; ++i) {
+        reason = order[i]
+        sub(/^needs /, "", reason)
+        printf "| %s | %d |\n", reason, count[order[i]]
+      }
+    }
+  ' "$notes" "$1"
+}
+
 {
   for trace in traces/*.trace; do
     capture=$(basename "$trace" .trace)
@@ -84,10 +123,30 @@ misses() { # capture json
   done
   echo
 } >"$scratch/section"
+{
+  if "$program" validate --measurements validate/measurements/dissecting --json "$scratch/m.json" \
+    >"$scratch/table" 2>"$scratch/error"; then
+    # shellcheck disable=SC2016
+    printf '\n```\n'
+    awk '/^all tables/ { on = 1 } /^Times are/ { exit } on' "$scratch/table" | sed 's/[[:space:]]*$//'
+    printf '```\n'
+    cells "$scratch/m.json"
+  else
+    cat "$scratch/error" "$scratch/table" >&2
+    exit 2
+  fi
+  echo
+} >"$scratch/measurements"
 
-awk -v section="$scratch/section" '
-  /<!-- validation: begin/ { print; while ((getline line < section) > 0) print line; skip = 1; next }
-  /<!-- validation: end/ { skip = 0 }
+awk -v validation="$scratch/section" -v measurements="$scratch/measurements" '
+  /<!-- (validation|measurements): begin/ {
+    section = /validation:/ ? validation : measurements
+    print
+    while ((getline line < section) > 0) print line
+    skip = 1
+    next
+  }
+  /<!-- (validation|measurements): end/ { skip = 0 }
   !skip
 ' "$page" >"$scratch/page"
 unexplained=$(grep -c 'not explained yet' "$scratch/section" || true)

@@ -1,0 +1,874 @@
+#include "validate/measurements.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <span>
+#include <thread>
+
+#include "models/common/error.h"
+#include "sim/config/recipe.h"
+#include "sim/config/system.h"
+#include "sim/config/yaml_source.h"
+#include "sim/machine.h"
+
+namespace marrow::validate {
+
+namespace {
+
+using config::YamlNode;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissFrom = 0.15;
+
+constexpr std::array<std::string_view, 7> kMetricNames = {
+    "issue", "put_completion", "doorbell_to_completion", "round_trip", "one_way",
+    "rate",  "goodput"};
+
+/// The element at floor(p n) of the sorted sample, as `compare` takes it.
+double quantile(std::vector<double> sample, double p) {
+  if (sample.empty()) return 0;
+  const auto at =
+      std::min(sample.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sample.size())));
+  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(at), sample.end());
+  return sample[at];
+}
+
+// ---- reading ----
+
+Metric metric_named(const YamlNode& node) {
+  const std::string word = node.one_of({"issue", "put_completion", "doorbell_to_completion",
+                                        "round_trip", "one_way", "rate", "goodput"});
+  const auto at = std::find(kMetricNames.begin(), kMetricNames.end(), word);
+  return static_cast<Metric>(at - kMetricNames.begin());
+}
+
+Take take_named(const YamlNode& node) {
+  const std::string word = node.one_of({"slope", "clock_cycles", "clock_constant", "reach"});
+  if (word == "slope") return Take::kSlope;
+  if (word == "clock_cycles") return Take::kClockCycles;
+  return word == "clock_constant" ? Take::kClockConstant : Take::kReach;
+}
+
+std::vector<OpKind> script(const YamlNode& node) {
+  std::vector<OpKind> kinds;
+  for (const YamlNode& item : node.items()) {
+    const std::string word =
+        item.one_of({"put", "put_signal", "get", "atomic", "fence", "quiet", "wait"});
+    kinds.push_back(static_cast<OpKind>(std::find(kOpKindNames.begin(), kOpKindNames.end(), word) -
+                                        kOpKindNames.begin()));
+  }
+  if (kinds.empty()) node.fail("is empty", "write [put, quiet]");
+  return kinds;
+}
+
+/// Sets what is there; false if `key` is no number of the work.
+bool set_number(Work& work, std::string_view key, std::int64_t value) {
+  if (key == "warps")
+    work.warps = static_cast<std::uint32_t>(value);
+  else if (key == "queues")
+    work.queues = static_cast<std::uint32_t>(value);
+  else if (key == "sms")
+    work.sms = static_cast<std::uint32_t>(value);
+  else if (key == "rounds")
+    work.rounds = static_cast<std::uint64_t>(value);
+  else if (key == "bytes")
+    work.bytes = static_cast<std::uint64_t>(value);
+  else if (key == "gap_cycles")
+    work.gap_cycles = static_cast<std::uint64_t>(value);
+  else if (key == "wait_every")
+    work.wait_every = static_cast<std::uint64_t>(value);
+  else
+    return false;
+  return true;
+}
+
+void read_work(const YamlNode& node, Work& work) {
+  constexpr std::int64_t kMost = 1 << 30;
+  node.only({"does", "peer_does", "warps", "queues", "sms", "rounds", "bytes", "gap_cycles",
+             "wait_every"});
+  for (const auto& [key, child] : node.entries()) {
+    if (key == "does")
+      work.does = script(child);
+    else if (key == "peer_does")
+      work.peer_does = script(child);
+    else
+      set_number(
+          work, key,
+          child.integer(key == "warps" || key == "queues" || key == "rounds" ? 1 : 0,
+                        key == "warps" || key == "queues" || key == "sms" ? 1 << 16 : kMost));
+  }
+}
+
+std::string system_file(const std::string& name, const std::string& config_dir) {
+  return config_dir + "/systems/" + name + ".yaml";
+}
+
+void check_system(const YamlNode& node, const std::string& system, const std::string& config_dir) {
+  namespace fs = std::filesystem;
+  if (fs::is_regular_file(system_file(system, config_dir))) return;
+  std::vector<std::string> known;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(config_dir + "/systems", error))
+    if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());
+  std::sort(known.begin(), known.end());
+  node.fail(fmt::format("there is no system \"{}\"", system),
+            fmt::format("known: {}", fmt::join(known, ", ")));
+}
+
+Scenario read_run(const std::string& name, const YamlNode& node, const Table& table,
+                  const std::string& config_dir) {
+  node.only({"like", "system", "protocol", "set", "choices", "work", "not_covered"});
+  Scenario run;
+  if (const auto like = node.find("like")) {
+    const auto it = std::find_if(table.runs.begin(), table.runs.end(),
+                                 [&](const Scenario& r) { return r.name == like->text(); });
+    if (it == table.runs.end())
+      like->fail(fmt::format("no run \"{}\" stands above", like->text()), "name an earlier run");
+    run = *it;
+    run.not_covered.clear();
+  }
+  run.name = name;
+  run.place = node.place();
+  if (const auto value = node.find("system")) run.system = value->text();
+  if (const auto value = node.find("protocol")) run.protocol = value->text();
+  if (const auto value = node.find("set"))
+    for (const YamlNode& item : value->one_or_more()) run.sets.push_back(item.text());
+  if (const auto value = node.find("choices"))
+    for (const auto& [key, child] : value->entries()) run.choices[key] = child.text();
+  if (const auto value = node.find("work")) read_work(*value, run.work);
+  if (const auto value = node.find("not_covered")) run.not_covered = value->text();
+  if (run.system.empty()) node.fail("no key \"system\"", "add \"system: p-ib\"");
+  if (run.protocol.empty()) node.fail("no key \"protocol\"", "add \"protocol: mini-gda\"");
+  if (run.work.does.empty())
+    node.fail("no key \"work.does\"", "add \"work: {does: [put, quiet]}\"");
+  if (!run.not_covered.empty()) return run;
+  check_system(node, run.system, config_dir);
+  try {
+    config::recipe_path(run.protocol, config_dir);
+  } catch (const InputError& error) {
+    node.fail(error.what());
+  }
+  return run;
+}
+
+Sweep read_sweep(const YamlNode& node) {
+  node.only({"run", "vary", "values"});
+  Sweep sweep;
+  sweep.run = node.at("run").text();
+  sweep.vary = node.at("vary").text();
+  const std::string prefix = "work.";
+  Work ignored;
+  if (sweep.vary.starts_with(prefix) && !set_number(ignored, sweep.vary.substr(prefix.size()), 1))
+    node.at("vary").fail("the work has no such number",
+                         "known: work.warps, work.queues, work.sms, work.rounds, work.bytes, "
+                         "work.gap_cycles, work.wait_every");
+  const auto& values = node.at("values");
+  for (const YamlNode& item : values.items()) {
+    if (sweep.vary.starts_with(prefix)) item.integer(0, 1 << 30);
+    sweep.values.emplace_back(item.text(), item.number());
+  }
+  std::set<double> different;
+  for (const auto& value : sweep.values) different.insert(value.second);
+  if (different.size() < 2) values.fail("holds no two different values", "write two or more");
+  return sweep;
+}
+
+bool is_time(Metric metric) { return metric < Metric::kRate; }
+
+/// What a prediction of this metric is multiplied with to be in this unit.
+double unit_factor(Metric metric, std::string_view unit, const YamlNode& node) {
+  if (is_time(metric)) {
+    if (unit == "us") return 1e-3;
+    if (unit == "ns") return 1;
+    node.fail(fmt::format("\"{}\" does not fit {}, a time", unit, name(metric)), "write us or ns");
+  }
+  const std::string_view fits = metric == Metric::kRate ? "Mmsg/s" : "GB/s";
+  if (unit != fits)
+    node.fail(fmt::format("\"{}\" does not fit {}", unit, name(metric)),
+              fmt::format("write {}", fits));
+  return 1;
+}
+
+double factor_of(const Cell& cell, const Table& table, const YamlNode& node) {
+  switch (cell.take) {
+    case Take::kValue:
+      return unit_factor(cell.metric, cell.unit, node);
+    case Take::kSlope: {
+      // "us per 16 B"
+      const std::string per = " per ";
+      const auto at = cell.unit.find(per);
+      if (at == std::string::npos)
+        node.fail(fmt::format("\"{}\" does not fit a slope", cell.unit), "write \"us per 16 B\"");
+      double step = 1;
+      const std::string rest = cell.unit.substr(at + per.size());
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), step);
+      if (error != std::errc()) step = 1;
+      return step * unit_factor(cell.metric, cell.unit.substr(0, at), node);
+    }
+    case Take::kClockCycles:
+      if (cell.unit != "cycles")
+        node.fail(fmt::format("\"{}\" does not fit clock_cycles", cell.unit), "write cycles");
+      return 1;
+    case Take::kClockConstant:
+      return unit_factor(cell.metric, cell.unit, node);
+    case Take::kReach:
+      if ((table.sweeps.at(cell.sweep).vary == "work.bytes") != (cell.unit == "B"))
+        node.fail(fmt::format("\"{}\" is not the unit of what the sweep varies", cell.unit),
+                  "write B for work.bytes");
+      return 1;
+  }
+  return 1;
+}
+
+/// The run that a row names, which must stand in the table.
+const Scenario& run_of(const Table& table, const YamlNode& node) {
+  for (const Scenario& run : table.runs)
+    if (run.name == node.text()) return run;
+  std::vector<std::string> known;
+  for (const Scenario& run : table.runs) known.push_back(run.name);
+  node.fail(fmt::format("the table has no run \"{}\"", node.text()),
+            fmt::format("known: {}", fmt::join(known, ", ")));
+}
+
+Cell read_cell(const YamlNode& node, const Table& table) {
+  node.only({"id", "what", "run", "less", "sweep", "metric", "take", "at_least", "value", "unit",
+             "role", "not_covered"});
+  Cell cell;
+  cell.id = node.at("id").text();
+  cell.value = node.at("value").number();
+  cell.unit = node.at("unit").text();
+  if (const auto value = node.find("what")) cell.what = value->text();
+  if (const auto value = node.find("role"))
+    cell.role = value->one_of({"fit", "predicted"}) == "fit" ? Role::kFit : Role::kPredicted;
+  if (const auto value = node.find("not_covered")) cell.not_covered = value->text();
+  const auto run = node.find("run"), sweep = node.find("sweep"), less = node.find("less");
+  if (!run && !sweep) {
+    if (cell.not_covered.empty())
+      node.fail("has neither run nor sweep", "name one, or add \"not_covered: why\"");
+    return cell;
+  }
+  if (run && sweep) sweep->fail("stands beside run", "name one of them");
+  if (cell.value == 0 && cell.not_covered.empty())
+    node.at("value").fail("is 0, which has no relative error", "add \"not_covered: why\"");
+  cell.metric = metric_named(node.at("metric"));
+  const auto needs = [&](const Scenario& scenario) {
+    if (cell.metric == Metric::kIssue && scenario.work.wait_every > 0)
+      node.at("metric").fail("is of messages that the lane does not wait for",
+                             "take \"wait_every\" out of the run's work");
+    if (cell.not_covered.empty()) cell.not_covered = scenario.not_covered;
+  };
+  if (run) {
+    cell.run = run->text();
+    needs(run_of(table, *run));
+    if (less) {
+      cell.less = less->text();
+      needs(run_of(table, *less));
+    }
+    if (const auto take = node.find("take")) take->fail("needs a sweep", "remove it");
+  } else {
+    cell.sweep = sweep->text();
+    const auto it = table.sweeps.find(cell.sweep);
+    if (it == table.sweeps.end())
+      sweep->fail(fmt::format("the table has no sweep \"{}\"", cell.sweep), "add it to sweeps");
+    for (const Scenario& scenario : table.runs)
+      if (scenario.name == it->second.run) needs(scenario);
+    if (less) less->fail("needs a run", "remove it");
+    cell.take = take_named(node.at("take"));
+  }
+  if (const auto value = node.find("at_least")) {
+    if (cell.take != Take::kReach) value->fail("is for \"take: reach\" alone", "remove it");
+    cell.at_least = value->number();
+  } else if (cell.take == Take::kReach) {
+    node.at("at_least");
+  }
+  if ((cell.take == Take::kClockCycles || cell.take == Take::kClockConstant) &&
+      !is_time(cell.metric))
+    node.at("metric").fail("is no time, so that no clock can be fitted", "take a time");
+  cell.per_unit = factor_of(cell, table, node.at("unit"));
+  if (cell.what.empty())
+    cell.what = fmt::format("{}{}: {}", run ? cell.run : cell.sweep,
+                            less ? " less " + cell.less : "", name(cell.metric));
+  return cell;
+}
+
+Table read_table(const std::string& file, const std::string& config_dir) {
+  const YamlNode root = YamlNode::open(file);
+  root.only({"table", "title", "source", "runs", "sweeps", "rows"});
+  Table table;
+  table.file = file;
+  table.id = root.at("table").text();
+  table.title = root.at("title").text();
+  const YamlNode source = root.at("source");
+  source.only({"title", "url", "year"});
+  table.source = fmt::format("{} ({}), {}", source.at("title").text(), source.at("year").integer(),
+                             source.at("url").text());
+  if (const auto runs = root.find("runs"))
+    for (const auto& [name, node] : runs->entries())
+      table.runs.push_back(read_run(name, node, table, config_dir));
+  if (const auto sweeps = root.find("sweeps"))
+    for (const auto& [name, node] : sweeps->entries()) {
+      table.sweeps[name] = read_sweep(node);
+      run_of(table, node.at("run"));
+    }
+  std::set<std::string> ids;
+  for (const YamlNode& node : root.at("rows").items()) {
+    table.cells.push_back(read_cell(node, table));
+    if (!ids.insert(table.cells.back().id).second)
+      node.at("id").fail("stands twice in this table", "remove one of them");
+  }
+  return table;
+}
+
+// ---- simulating ----
+
+/// Keeps what the metrics need of a run.
+class Keeper : public Observer {
+ public:
+  explicit Keeper(Observed& observed) : observed_(observed) {}
+  void on_journey(const Journey& journey) override {
+    if (journey.pe == 0)
+      observed_.messages.emplace_back(journey.start_ps, journey.start_ps + journey.end_to_end_ps());
+  }
+  void on_operation(const Operation& operation) override {
+    if (operation.pe == 0) observed_.operations.push_back(operation);
+  }
+
+ private:
+  Observed& observed_;
+};
+
+/// With one setting of a sweep.
+Scenario varied(Scenario run, const std::string& key, const std::pair<std::string, double>& value) {
+  const std::string work = "work.", choices = "choices.";
+  if (key.starts_with(work))
+    set_number(run.work, key.substr(work.size()), static_cast<std::int64_t>(value.second));
+  else if (key.starts_with(choices))
+    run.choices[key.substr(choices.size())] = value.first;
+  else
+    run.sets.push_back(key + "=" + value.first);
+  return run;
+}
+
+/// The metrics' samples of one run, pooled over seeds.
+std::map<Metric, std::vector<double>> simulate(const Scenario& scenario,
+                                               const std::set<Metric>& metrics,
+                                               const MeasurementOptions& options) {
+  std::vector<std::string> system_sets, protocol_sets;
+  const std::string prefix = "protocol.";
+  for (const std::string& set : scenario.sets)
+    if (set.starts_with(prefix))
+      protocol_sets.push_back(set.substr(prefix.size()));
+    else
+      system_sets.push_back(set);
+  system_sets.insert(system_sets.end(), options.system_sets.begin(), options.system_sets.end());
+  protocol_sets.insert(protocol_sets.end(), options.protocol_sets.begin(),
+                       options.protocol_sets.end());
+  sim::Machine machine(config::bind(
+      config::load_system(system_file(scenario.system, options.config_dir), system_sets)));
+  const config::Recipe recipe = config::load_recipe(
+      config::recipe_path(scenario.protocol, options.config_dir), scenario.choices, protocol_sets);
+
+  const Work& work = scenario.work;
+  trace::Run run;
+  run.name = scenario.name;
+  run.protocol = scenario.protocol;
+  run.choices = scenario.choices;
+  run.queues = work.queues;
+  run.puts_per_lane = work.rounds;
+  const auto add_lane = [&](std::uint32_t warp, std::uint32_t pe, std::uint32_t peer) {
+    const std::uint32_t number = warp % work.warps;
+    trace::Lane lane{warp, std::nullopt, number % work.queues, pe, peer};
+    if (work.sms > 0) lane.sm = machine.default_sm(number % work.sms);
+    run.lanes.push_back(lane);
+  };
+  for (std::uint32_t warp = 0; warp < work.warps; ++warp) add_lane(warp, 0, 1);
+  if (!work.peer_does.empty())
+    for (std::uint32_t warp = 0; warp < work.warps; ++warp) add_lane(work.warps + warp, 1, 0);
+
+  std::map<Metric, std::vector<double>> pooled;
+  for (std::uint32_t draw = 0; draw < options.seeds; ++draw) {
+    Observed observed;
+    observed.bytes = work.bytes;
+    Keeper keeper(observed);
+    std::vector<std::uint64_t> position(run.lanes.size(), 0);
+    sim::RunSetup setup;
+    setup.recipe = &recipe;
+    setup.run = &run;
+    setup.seed = options.seed + draw;
+    setup.observer = &keeper;
+    setup.next_op = [&](std::uint32_t warp, gpu::Op& op) {
+      const std::vector<OpKind>& does = warp < work.warps ? work.does : work.peer_does;
+      const std::uint64_t round = position[warp] / does.size();
+      const std::size_t step = position[warp] % does.size();
+      if (round == work.rounds) return false;
+      ++position[warp];
+      op = {};
+      op.kind = does[step];
+      if (is_message(op.kind)) {
+        op.bytes = work.bytes;
+        op.flush = round + 1 == work.rounds;
+        op.wait = work.wait_every != 0 && (round + 1) % work.wait_every == 0;
+      }
+      if (step + 1 == does.size()) op.compute_cycles = work.gap_cycles;
+      return true;
+    };
+    machine.run(setup);
+    for (const Metric metric : metrics) {
+      const std::vector<double> values = samples(metric, observed);
+      pooled[metric].insert(pooled[metric].end(), values.begin(), values.end());
+    }
+  }
+  return pooled;
+}
+
+/// A simulation in a process of its own.
+struct Job {
+  Scenario scenario;
+  std::set<Metric> metrics;
+  std::map<Metric, Spread> spreads;
+  std::string fault;
+  pid_t pid = -1;
+  int pipe = -1;
+  std::string said;
+};
+
+/// What the child says through its pipe: {"issue": [median, p10, p90], ...} or {"fault": "..."}.
+std::string report_of(const Job& job, const MeasurementOptions& options) {
+  nlohmann::json report = nlohmann::json::object();
+  try {
+    for (const auto& [metric, values] : simulate(job.scenario, job.metrics, options))
+      if (!values.empty())
+        report[std::string(name(metric))] = {quantile(values, 0.5), quantile(values, 0.1),
+                                             quantile(values, 0.9)};
+  } catch (const std::exception& error) {
+    report = {{"fault", error.what()}};
+  }
+  return report.dump();
+}
+
+void start(Job& job, const MeasurementOptions& options) {
+  std::array<int, 2> ends{};
+  if (pipe(ends.data()) != 0) throw std::runtime_error(std::strerror(errno));
+  job.pid = fork();
+  if (job.pid < 0) throw std::runtime_error(std::strerror(errno));
+  if (job.pid == 0) {
+    close(ends[0]);
+    const std::string report = report_of(job, options);
+    for (std::size_t at = 0; at < report.size();) {
+      const ssize_t wrote = write(ends[1], report.data() + at, report.size() - at);
+      if (wrote <= 0) break;
+      at += static_cast<std::size_t>(wrote);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  job.pipe = ends[0];
+}
+
+/// Reads what the child has said; true once it has said all.
+bool listen(Job& job) {
+  std::array<char, 4096> block{};
+  const ssize_t got = read(job.pipe, block.data(), block.size());
+  if (got > 0) {
+    job.said.append(block.data(), static_cast<std::size_t>(got));
+    return false;
+  }
+  if (got < 0 && errno == EINTR) return false;
+  close(job.pipe);
+  int status = 0;
+  while (waitpid(job.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    job.fault = fmt::format("its simulation was ended by signal {} ({})", WTERMSIG(status),
+                            strsignal(WTERMSIG(status)));
+    return true;
+  }
+  const nlohmann::json report = nlohmann::json::parse(job.said, nullptr, false);
+  if (report.is_discarded() || report.contains("fault")) {
+    job.fault = report.is_discarded() ? "its simulation ended without a result"
+                                      : report["fault"].get<std::string>();
+    return true;
+  }
+  for (const Metric metric : job.metrics)
+    if (const auto it = report.find(std::string(name(metric))); it != report.end())
+      job.spreads[metric] = {(*it)[0], (*it)[1], (*it)[2]};
+  return true;
+}
+
+void run_all(std::vector<Job>& jobs, const MeasurementOptions& options) {
+  const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::size_t> running;
+  std::size_t started = 0, done = 0;
+  while (done < jobs.size()) {
+    while (running.size() < most && started < jobs.size()) {
+      start(jobs[started], options);
+      running.push_back(started++);
+    }
+    if (options.on_progress) options.on_progress(done, jobs.size());
+    std::vector<pollfd> waits;
+    for (const std::size_t job : running) waits.push_back({jobs[job].pipe, POLLIN, 0});
+    if (poll(waits.data(), waits.size(), -1) < 0) continue;
+    for (std::size_t i = waits.size(); i-- > 0;)
+      if (waits[i].revents != 0 && listen(jobs[running[i]])) {
+        running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+        ++done;
+      }
+  }
+  if (options.on_progress) options.on_progress(done, jobs.size());
+}
+
+const Scenario& scenario_named(const Table& table, const std::string& name) {
+  return *std::find_if(table.runs.begin(), table.runs.end(),
+                       [&](const Scenario& run) { return run.name == name; });
+}
+
+// ---- telling ----
+
+/// "dissect-t3-001, -002": ids with their common beginning once.
+std::string short_ids(const std::string& table, const std::vector<std::string>& ids) {
+  std::string text;
+  for (const std::string& id : ids) {
+    const bool same = id.starts_with(table + "-");
+    text += (text.empty() ? "" : " ") + (same ? id.substr(table.size() + 1) : id);
+  }
+  return text;
+}
+
+std::vector<Group> groups_of(const std::vector<Prediction>& predictions) {
+  const auto has = [](Role role) {
+    return [role](const Prediction& p) { return p.cell->role == role; };
+  };
+  return {group_of("all rows", predictions, [](const Prediction&) { return true; }),
+          group_of("fit", predictions, has(Role::kFit)),
+          group_of("predicted", predictions, has(Role::kPredicted))};
+}
+
+void write_summary(std::ostream& out, const std::vector<Prediction>& predictions) {
+  out << fmt::format("{:<10} {:>5} {:>14} {:>9} {:>12}  {}\n", "", "rows", "median |error|", "p90",
+                     "within 15 %", "worst");
+  for (const Group& group : groups_of(predictions)) {
+    if (group.rows == 0) continue;
+    std::size_t within = 0;
+    for (const Prediction& p : predictions)
+      within += p.fault.empty() && std::abs(p.error) <= kMissFrom &&
+                (group.name == "all rows" || group.name == name(p.cell->role));
+    out << fmt::format("{:<10} {:>5} {:>12.1f} % {:>7.1f} % {:>5} of {:<3}  {:+.0f} % in {}\n",
+                       group.name, group.rows, 100 * group.median_abs_error,
+                       100 * group.p90_abs_error, within, group.rows, 100 * group.worst_error,
+                       group.worst_run);
+  }
+}
+
+nlohmann::ordered_json to_json(const Group& group) {
+  return {
+      {"rows", group.rows},
+      {"median_abs_error", group.median_abs_error},
+      {"p90_abs_error", group.p90_abs_error},
+      {"worst",
+       {{"case", group.worst_run}, {"stage", group.worst_stage}, {"error", group.worst_error}}}};
+}
+
+}  // namespace
+
+std::string_view name(Metric metric) { return kMetricNames[static_cast<std::size_t>(metric)]; }
+
+std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files = {path};
+  if (fs::is_directory(path)) {
+    files.clear();
+    for (const auto& entry : fs::directory_iterator(path))
+      if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+    std::sort(files.begin(), files.end());
+    if (files.empty())
+      throw InputError(path, "holds no *.yaml", "name a file or folder of measurements");
+  }
+  std::vector<Table> tables;
+  for (const std::string& file : files) tables.push_back(read_table(file, config_dir));
+  return tables;
+}
+
+std::vector<double> samples(Metric metric, const Observed& observed) {
+  std::vector<double> values;
+  if (!is_time(metric)) {
+    if (observed.messages.empty()) return values;
+    Ps first_ps = observed.messages.front().first, last_ps = 0;
+    for (const auto& [begin_ps, end_ps] : observed.messages) {
+      first_ps = std::min(first_ps, begin_ps);
+      last_ps = std::max(last_ps, end_ps);
+    }
+    const Ps tenth_ps = (last_ps - first_ps) / 10;
+    const Ps from_ps = first_ps + tenth_ps, to_ps = last_ps - tenth_ps;
+    const auto count = static_cast<double>(std::count_if(
+        observed.messages.begin(), observed.messages.end(),
+        [&](const auto& message) { return message.second > from_ps && message.second <= to_ps; }));
+    if (count == 0) return values;
+    const double per_ns =
+        count * static_cast<double>(kPsPerNs) / static_cast<double>(to_ps - from_ps);
+    values.push_back(metric == Metric::kRate ? 1000 * per_ns
+                                             : per_ns * static_cast<double>(observed.bytes));
+    return values;
+  }
+  std::map<std::uint32_t, std::vector<const Operation*>> by_warp;
+  for (const Operation& operation : observed.operations)
+    by_warp[operation.warp].push_back(&operation);
+  const bool issue = metric == Metric::kIssue;
+  const OpKind closes =
+      metric == Metric::kRoundTrip || metric == Metric::kOneWay ? OpKind::kWait : OpKind::kQuiet;
+  for (const auto& [warp, operations] : by_warp) {
+    std::vector<double> of_warp;
+    std::vector<Ps> open;
+    for (const Operation* operation : operations) {
+      if (is_message(operation->kind)) {
+        if (issue)
+          of_warp.push_back(static_cast<double>(operation->end_ps - operation->begin_ps));
+        else
+          open.push_back(metric == Metric::kDoorbellToCompletion ? operation->end_ps
+                                                                 : operation->begin_ps);
+      } else if (!issue && operation->kind == closes) {
+        for (const Ps from_ps : open)
+          of_warp.push_back(static_cast<double>(operation->end_ps - from_ps));
+        open.clear();
+      }
+    }
+    const std::size_t cold = of_warp.size() / 10;
+    const double per_ns = (metric == Metric::kOneWay ? 2.0 : 1.0) * static_cast<double>(kPsPerNs);
+    for (std::size_t i = cold; i < of_warp.size(); ++i) values.push_back(of_warp[i] / per_ns);
+  }
+  return values;
+}
+
+Line fit_line(const std::vector<std::pair<double, double>>& points) {
+  double x_mean = 0, y_mean = 0;
+  for (const auto& [x, y] : points) {
+    x_mean += x / static_cast<double>(points.size());
+    y_mean += y / static_cast<double>(points.size());
+  }
+  double xy = 0, xx = 0;
+  for (const auto& [x, y] : points) {
+    xy += (x - x_mean) * (y - y_mean);
+    xx += (x - x_mean) * (x - x_mean);
+  }
+  const double slope = xy / xx;
+  return {slope, y_mean - slope * x_mean};
+}
+
+Spread predict(const Cell& cell, const Sweep& sweep, const std::vector<Spread>& metrics) {
+  const auto scaled = [&](double value) { return Spread{value * cell.per_unit, kNone, kNone}; };
+  if (cell.take == Take::kValue) {
+    const Spread& own = metrics.front();
+    if (!cell.less.empty()) return scaled(own.median - metrics.at(1).median);
+    return {own.median * cell.per_unit, own.p10 * cell.per_unit, own.p90 * cell.per_unit};
+  }
+  if (cell.take == Take::kReach) {
+    for (std::size_t i = 0; i < metrics.size(); ++i)
+      if (metrics[i].median >= cell.at_least) return scaled(sweep.values[i].second);
+    throw InputError(cell.id, fmt::format("no {} up to {} reaches {}", sweep.vary,
+                                          sweep.values.back().first, cell.at_least));
+  }
+  const bool clock = cell.take != Take::kSlope;
+  std::vector<std::pair<double, double>> points;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const double x = sweep.values[i].second;
+    points.emplace_back(clock ? 1 / x : x, metrics[i].median);
+  }
+  const Line line = fit_line(points);
+  return scaled(cell.take == Take::kClockConstant ? line.constant : line.slope);
+}
+
+std::vector<Prediction> predict(const std::vector<Table>& tables,
+                                const MeasurementOptions& options) {
+  std::vector<Prediction> predictions;
+  std::vector<std::vector<std::size_t>> needed;  // by prediction: its jobs
+  std::vector<Job> jobs;
+  std::map<std::string, std::size_t> job_of;
+  const auto job = [&](const std::string& key, Metric metric, auto&& scenario) {
+    const auto [it, fresh] = job_of.try_emplace(key, jobs.size());
+    if (fresh) {
+      jobs.emplace_back();
+      jobs.back().scenario = scenario();
+    }
+    jobs[it->second].metrics.insert(metric);
+    needed.back().push_back(it->second);
+  };
+  for (const Table& table : tables)
+    for (const Cell& cell : table.cells) {
+      if (!cell.not_covered.empty()) continue;
+      predictions.push_back({&table, &cell, {}, 0, {}});
+      needed.emplace_back();
+      const std::string prefix = table.file + "\n";
+      if (cell.sweep.empty()) {
+        for (const std::string& run : {cell.run, cell.less})
+          if (!run.empty())
+            job(prefix + run, cell.metric, [&] { return scenario_named(table, run); });
+        continue;
+      }
+      const Sweep& sweep = table.sweeps.at(cell.sweep);
+      for (const auto& value : sweep.values)
+        job(prefix + cell.sweep + "\n" + value.first, cell.metric,
+            [&] { return varied(scenario_named(table, sweep.run), sweep.vary, value); });
+    }
+  run_all(jobs, options);
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    Prediction& prediction = predictions[i];
+    const Cell& cell = *prediction.cell;
+    std::vector<Spread> metrics;
+    for (const std::size_t number : needed[i]) {
+      const Job& of = jobs[number];
+      if (const auto it = of.spreads.find(cell.metric); it != of.spreads.end())
+        metrics.push_back(it->second);
+      else if (prediction.fault.empty())
+        prediction.fault = of.fault.empty() ? fmt::format("{}: its work shows no {}",
+                                                          of.scenario.place, name(cell.metric))
+                                            : of.fault;
+    }
+    if (!prediction.fault.empty()) continue;
+    try {
+      static const Sweep kNoSweep;
+      prediction.predicted = predict(
+          cell, cell.sweep.empty() ? kNoSweep : prediction.table->sweeps.at(cell.sweep), metrics);
+      prediction.error = prediction.predicted.median / cell.value - 1;
+    } catch (const InputError& error) {
+      prediction.fault = error.what();
+    }
+  }
+  return predictions;
+}
+
+Group group_of(const std::string& name, const std::vector<Prediction>& predictions,
+               const std::function<bool(const Prediction&)>& takes) {
+  Group group;
+  group.name = name;
+  std::vector<double> errors;
+  for (const Prediction& p : predictions) {
+    if (!p.fault.empty() || !takes(p)) continue;
+    errors.push_back(std::abs(p.error));
+    if (std::abs(p.error) >= std::abs(group.worst_error)) {
+      group.worst_error = p.error;
+      group.worst_run = p.cell->id;
+      group.worst_stage = validate::name(p.cell->metric);
+    }
+  }
+  group.rows = errors.size();
+  group.median_abs_error = quantile(errors, 0.5);
+  group.p90_abs_error = quantile(errors, 0.9);
+  return group;
+}
+
+void write_table(std::ostream& out, const std::vector<Table>& tables,
+                 const std::vector<Prediction>& predictions, std::uint32_t seeds) {
+  std::size_t not_covered = 0;
+  for (const Table& table : tables) {
+    std::vector<Prediction> own;
+    for (const Prediction& p : predictions)
+      if (p.table == &table) own.push_back(p);
+    out << fmt::format("{}: {}\n{}\n\n", table.id, table.title, table.source);
+    if (!own.empty()) {
+      std::size_t id = 2, what = 4, unit = 4;
+      for (const Prediction& p : own) {
+        id = std::max(id, p.cell->id.size());
+        what = std::max(what, p.cell->what.size());
+        unit = std::max(unit, p.cell->unit.size());
+      }
+      out << fmt::format("{:<{}}  {:<{}}  {:<{}} {:>9} {:>9} {:>9}  {}\n", "id", id, "what", what,
+                         "unit", unit, "measured", "predicted", "error", "role");
+      for (const Prediction& p : own) {
+        out << fmt::format("{:<{}}  {:<{}}  {:<{}} {:>9.4g} ", p.cell->id, id, p.cell->what, what,
+                           p.cell->unit, unit, p.cell->value);
+        if (p.fault.empty())
+          out << fmt::format("{:>9.4g} {:>+7.1f} %", p.predicted.median, 100 * p.error);
+        else
+          out << fmt::format("{:>9} {:>9}", "failed", "-");
+        out << fmt::format("  {}\n", name(p.cell->role));
+      }
+      out << '\n';
+      write_summary(out, own);
+      std::string misses;
+      for (const Prediction& p : own)
+        if (p.fault.empty() && std::abs(p.error) > kMissFrom)
+          misses += fmt::format("  {:<{}}  {:<{}}  {:+.0f} %\n", p.cell->id, id, p.cell->what, what,
+                                100 * p.error);
+      if (!misses.empty()) out << "misses over 15 %:\n" << misses;
+      std::map<std::string, std::vector<std::string>> faults;
+      for (const Prediction& p : own)
+        if (!p.fault.empty()) faults[p.fault].push_back(p.cell->id);
+      for (const auto& [fault, ids] : faults)
+        out << fmt::format("failed: {}\n  rows {}\n", fault, short_ids(table.id, ids));
+    }
+    std::map<std::string, std::vector<std::string>> reasons;
+    for (const Cell& cell : table.cells)
+      if (!cell.not_covered.empty()) {
+        reasons[cell.not_covered].push_back(cell.id);
+        ++not_covered;
+      }
+    for (const auto& [reason, ids] : reasons)
+      out << fmt::format("not covered: {}\n  rows {}\n", reason, short_ids(table.id, ids));
+    out << '\n';
+  }
+  if (tables.size() > 1) {
+    out << "all tables\n";
+    write_summary(out, predictions);
+    out << fmt::format("{:<10} {:>5}\n", "not covered", not_covered);
+  }
+  out << fmt::format(
+      "Times are medians, pooled over {} draws of the L2 placement (a published median is over "
+      "placements that nobody knows), without the first tenth of the rounds; rates are over the "
+      "middle 80 % of a run.\n",
+      seeds);
+}
+
+nlohmann::ordered_json as_json(const std::vector<Table>& tables,
+                               const std::vector<Prediction>& predictions) {
+  const auto to_spread = [](double median, double p10, double p90) {
+    return nlohmann::ordered_json{{"median", median}, {"p10", p10}, {"p90", p90}};
+  };
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  nlohmann::ordered_json failed = nlohmann::ordered_json::array();
+  nlohmann::ordered_json not_covered = nlohmann::ordered_json::array();
+  for (const Prediction& p : predictions) {
+    if (!p.fault.empty()) {
+      failed.push_back({{"case", p.cell->id}, {"table", p.table->id}, {"fault", p.fault}});
+      continue;
+    }
+    rows.push_back({{"case", p.cell->id},
+                    {"table", p.table->id},
+                    {"what", p.cell->what},
+                    {"stage", name(p.cell->metric)},
+                    {"role", name(p.cell->role)},
+                    {"unit", p.cell->unit},
+                    {"measured", to_spread(p.cell->value, kNone, kNone)},
+                    {"predicted", to_spread(p.predicted.median, p.predicted.p10, p.predicted.p90)},
+                    {"error", p.error},
+                    {"baseline_error", nullptr},
+                    {"stable", true}});
+  }
+  for (const Table& table : tables)
+    for (const Cell& cell : table.cells)
+      if (!cell.not_covered.empty())
+        not_covered.push_back(
+            {{"case", cell.id}, {"table", table.id}, {"reason", cell.not_covered}});
+  const std::vector<Group> groups = groups_of(predictions);
+  nlohmann::ordered_json summary = to_json(groups[2]);
+  summary["all"] = to_json(groups[0]);
+  nlohmann::ordered_json sources = nlohmann::ordered_json::array();
+  for (const Table& table : tables)
+    sources.push_back({{"table", table.id}, {"title", table.title}, {"source", table.source}});
+  return {{"schema", "marrow.validate/1"}, {"tables", sources}, {"rows", rows}, {"failed", failed},
+          {"not_covered", not_covered},    {"summary", summary}};
+}
+
+}  // namespace marrow::validate

@@ -1,0 +1,148 @@
+// Predictions held against what papers have published: every cell of a table names a simulation
+// and what to read off it. The tables are data (validate/measurements/*/*.yaml).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/common/observer.h"
+#include "validate/compare.h"
+
+namespace marrow::validate {
+
+/// What is read off a simulation, of processing element 0. The first tenth of the rounds is left
+/// out: its caches are cold.
+enum class Metric : std::uint8_t {
+  kIssue,                 ///< a message's begin to its end in the lane that issues it; ns
+  kPutCompletion,         ///< a message's begin to the end of the lane's next quiet; ns
+  kDoorbellToCompletion,  ///< a message's end to the end of the lane's next quiet; ns
+  kRoundTrip,             ///< a message's begin to the end of the lane's next wait; ns
+  kOneWay,                ///< half of that; ns
+  kRate,                  ///< messages completed a second, over the middle 80 % of the run; Mmsg/s
+  kGoodput                ///< their payload; GB/s
+};
+std::string_view name(Metric metric);
+
+/// What is made of a metric that several simulations give.
+enum class Take : std::uint8_t {
+  kValue,          ///< one simulation: the metric itself
+  kSlope,          ///< least squares, by what the sweep varies
+  kClockCycles,    ///< C of T(f) = C / f + B, the sweep varying a clock in GHz; cycles
+  kClockConstant,  ///< B of it
+  kReach           ///< the sweep's first value whose metric is `at_least`
+};
+
+/// What the lanes do: every warp of the first processing element does a script again and again;
+/// where there is a second one, as many warps of the next element do that.
+struct Work {
+  std::vector<OpKind> does, peer_does;
+  std::uint32_t warps = 1, queues = 1;
+  std::uint32_t sms = 0;  ///< over how many SMs the warps are spread; 0: as many as there are
+  std::uint64_t rounds = 200;
+  std::uint64_t bytes = 8;
+  std::uint64_t gap_cycles = 0;  ///< a lane's other work after each round
+  std::uint64_t wait_every = 0;  ///< so many rounds: the lane waits for that message; 0: never
+};
+
+/// One simulation of a machine.
+struct Scenario {
+  std::string name, system, protocol;
+  std::vector<std::string> sets;  ///< as --set
+  std::map<std::string, std::string> choices;
+  Work work;
+  std::string not_covered;  ///< what is missing before it can be simulated; empty: nothing
+  std::string place;        ///< "file:line"
+};
+
+/// A simulation with one of its settings varied: a parameter's key, "protocol.x", "choices.x" or
+/// "work.x".
+struct Sweep {
+  std::string run, vary;
+  std::vector<std::pair<std::string, double>> values;  ///< as written and as a number
+};
+
+/// A published value.
+struct Cell {
+  std::string id, what;
+  std::string run, less;  ///< less: of another run, whose metric is taken away
+  std::string sweep;      ///< instead of run
+  Metric metric = Metric::kIssue;
+  Take take = Take::kValue;
+  double at_least = 0;  ///< kReach, in the metric's own unit
+  double value = 0;
+  std::string unit;
+  double per_unit = 1;  ///< what the prediction (ns, Mmsg/s, GB/s, cycles, ...) is multiplied with
+  Role role = Role::kPredicted;
+  std::string not_covered;  ///< why nothing predicts it; empty: something does
+};
+
+struct Table {
+  std::string file, id, title, source;
+  std::vector<Scenario> runs;
+  std::map<std::string, Sweep> sweeps;
+  std::vector<Cell> cells;
+};
+
+/// Reads one file, or all *.yaml of a folder by name. config_dir: where systems/ and protocols/
+/// are. Throws InputError, naming file, line and key, for everything that is not as described in
+/// validate/measurements/README.md.
+std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir);
+
+/// What one simulation showed.
+struct Observed {
+  std::vector<Operation> operations;        ///< of processing element 0, each lane's in its order
+  std::vector<std::pair<Ps, Ps>> messages;  ///< its messages' begin and completion
+  std::uint64_t bytes = 0;                  ///< of a message
+};
+/// One value for each message, or (rate, goodput) for the whole; empty if it shows none.
+std::vector<double> samples(Metric metric, const Observed& observed);
+
+struct Line {
+  double slope = 0, constant = 0;
+};
+/// Least squares; at least two different x.
+Line fit_line(const std::vector<std::pair<double, double>>& points);
+
+/// A cell's prediction from the metric of its simulations, in the order of the sweep's values
+/// (or: the run's, then the other's that is taken away). Throws InputError if none reaches.
+Spread predict(const Cell& cell, const Sweep& sweep, const std::vector<Spread>& metrics);
+
+struct MeasurementOptions {
+  std::string config_dir;
+  std::vector<std::string> system_sets, protocol_sets;  ///< on top of every run's own
+  std::uint64_t seed = 1;
+  std::uint32_t seeds = 5;  ///< how many placements are pooled
+  std::function<void(std::size_t done, std::size_t all)> on_progress;  ///< may be empty
+};
+
+struct Prediction {
+  const Table* table = nullptr;
+  const Cell* cell = nullptr;
+  Spread predicted;   ///< in the cell's unit; a derived value has no p10 and p90 (NaN)
+  double error = 0;   ///< predicted / measured - 1
+  std::string fault;  ///< why there is no prediction; empty: there is one
+};
+
+/// Simulates what the tables ask for, each run in a process of its own, one a core. In the order of
+/// the tables, without the cells that are not covered. `tables` must outlive the result.
+std::vector<Prediction> predict(const std::vector<Table>& tables,
+                                const MeasurementOptions& options);
+
+/// Median and p90 of |error| over the rows that have a prediction.
+Group group_of(const std::string& name, const std::vector<Prediction>& predictions,
+               const std::function<bool(const Prediction&)>& takes);
+
+void write_table(std::ostream& out, const std::vector<Table>& tables,
+                 const std::vector<Prediction>& predictions, std::uint32_t seeds);
+/// Schema "marrow.validate/1".
+nlohmann::ordered_json as_json(const std::vector<Table>& tables,
+                               const std::vector<Prediction>& predictions);
+
+}  // namespace marrow::validate
