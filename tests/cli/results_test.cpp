@@ -34,7 +34,7 @@ TEST_F(Help, SaysWhatEveryOptionArgumentAndCommandIs) {
 }
 
 TEST_F(Help, EndsWithExamplesThatWork) {
-  for (const char* folder : {"configs", "traces"})
+  for (const char* folder : {"configs", "traces", "validate"})
     std::filesystem::create_directory_symlink(source_file(folder), path(folder));
   make("workload.yaml", kWorkload);
   make("puts.csv.gz", read_file(source_file("tests/fixtures/traces/device.csv")));
