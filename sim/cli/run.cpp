@@ -13,6 +13,7 @@
 #include "sim/replay.h"
 #include "sim/results/counters.h"
 #include "sim/results/message_csv.h"
+#include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
 #include "sim/results/progress.h"
 #include "sim/results/recorder.h"
@@ -134,11 +135,14 @@ int run(const Arguments& arguments) {
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
   const auto base_spec = config::bind(config::load_system(arguments.system));
-  trace::Reader reader(arguments.trace);
+  const TraceFile trace_file(arguments.trace);
+  trace::Reader reader(trace_file.path());
 
   results::StageTable table;
   results::Recorders recorders;
   recorders.add(table);
+  results::OperationTable operations;
+  recorders.add(operations);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -213,7 +217,7 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, counters);
+    results::write_json(file.stream(), info, table, operations, counters);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -227,6 +231,7 @@ int run(const Arguments& arguments) {
     perfetto_file->commit();
   }
   results::write_table(std::cout, table);
+  results::write_table(std::cout, operations);
   results::write_table(std::cout, counters);
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
@@ -250,7 +255,7 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
       ->required();
-  command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`)")->required();
+  command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`), or a workload in YAML")->required();
   command->add_option("--protocol", arguments->protocol,
                       "Recipe, by name or path, instead of the trace's own");
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);
