@@ -294,6 +294,7 @@ void Sm::store_step(Lane& lane, const Step& step) {
   }
   Access& access = lane.access;
   access.kind = AccessKind::kStore;
+  access.issue_ps = lane.at_ps;
   access.sm = id_;
   access.value = value;
   lane.payload.set_command(tlm::TLM_WRITE_COMMAND);
@@ -342,6 +343,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
   lane.access.kind = AccessKind::kFence;
+  lane.access.issue_ps = lane.at_ps;
   lane.access.sm = id_;
   lane.access.scope = step.scope;
   lane.access.least_ps = l2_cycles_ps(cycles);
@@ -371,6 +373,7 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   const std::uint64_t address =
       address_of(lane, step, step.op == StepOp::kPoll ? wanted(lane, step) - 1 : lane.index);
   Access& access = lane.access;
+  access.issue_ps = lane.at_ps;
   access.sm = id_;
   access.rounds = 0;
   access.retry_ps = cycles_ps(step.cycles);

@@ -205,6 +205,22 @@ TEST_F(SmTest, SpendsTheSameAloneOnItsQueueAndBesideAnIdleLane) {
   }
 }
 
+TEST_F(SmTest, IssuesWhatFollowsAnUnwaitedAtomicAtItsOwnTimeOnASharedQueueToo) {
+  // Beside another lane the atomic's answer comes by an event, 300 later, while the lane has gone on
+  // at once: its load takes 200 from the atomic's issue, and 100 of the atomic are left to wait for.
+  const Steps put = kBegin +
+                    Steps{stage(Stage::kOrderLock), add_unwaited(kOther), load(kKeys),
+                          stage(Stage::kDoorbellRecord), use()} +
+                    kRing;
+  for (const std::vector<Work>& lanes :
+       {std::vector<Work>{{0, 0, waited(1)}}, std::vector<Work>{{0, 0, waited(1)}, {2, 0, {}}}}) {
+    renew();
+    const Journeys journeys = replay(round_system(), small_recipe(put), lanes);
+    EXPECT_EQ(journeys.all.at(0).at(Stage::kOrderLock), 200'000) << lanes.size() << " lanes";
+    EXPECT_EQ(journeys.all.at(0).at(Stage::kDoorbellRecord), 100'000) << lanes.size() << " lanes";
+  }
+}
+
 TEST_F(SmTest, PublishesInTheOrderOfReservation) {
   // Three lanes on one queue, whose ways to the counter differ by 20: they are there at 140, 150
   // and 160 and have 0, 1 and 2 at 280, 300 and 320. The first works 1000 more, then spins: at the
