@@ -1,6 +1,7 @@
 #include "models/gpu/l2.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace marrow::gpu {
 
@@ -8,8 +9,10 @@ namespace {
 
 Access& access_of(tlm::tlm_generic_payload& payload) { return *payload.get_extension<Access>(); }
 
-Ps issue_time(const Access& access, const sc_core::sc_time& delay) {
-  return access.issue_ps >= 0 ? access.issue_ps : now_ps() + static_cast<Ps>(delay.value());
+/// Beyond this L2 the annotated delay counts again.
+Ps issue_time(Access& access, const sc_core::sc_time& delay) {
+  const Ps own_ps = std::exchange(access.issue_ps, -1);
+  return own_ps >= 0 ? own_ps : now_ps() + static_cast<Ps>(delay.value());
 }
 
 sc_core::sc_time as_time(Ps ps) {
