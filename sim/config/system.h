@@ -15,6 +15,7 @@ namespace marrow::config {
 struct SystemSpec {
   GpuSpec gpu;
   PcieSpec pcie;
+  DmaSpec dma;
   HostSpec host;
 };
 
