@@ -45,10 +45,7 @@ Ps alone_ps(const std::vector<Hop>& hops, const Train& train, std::uint64_t tlp_
 }  // namespace
 
 DmaEngine::DmaEngine(const DmaSpec& dma, const PcieSpec& pcie, Detail detail)
-    : dma_(dma),
-      pcie_(pcie),
-      detail_(detail),
-      mrrs_(static_cast<std::uint64_t>(pcie.mrrs_bytes)) {}
+    : dma_(dma), pcie_(pcie), detail_(detail), mrrs_(static_cast<std::uint64_t>(pcie.mrrs_bytes)) {}
 
 void DmaEngine::reset() {
   request_free_ps_ = intake_free_ps_ = deliver_free_ps_ = gather_free_ps_ = write_sent_ps_ = 0;
@@ -66,8 +63,7 @@ std::uint64_t DmaEngine::window(std::uint64_t bytes) const {
 std::uint64_t DmaEngine::completion_unit(std::uint64_t request_bytes, bool behind_write) const {
   // Root complexes return a short request line by line. Long ones they fill up to MPS, unless a
   // write came between this read and the one before.
-  const bool combined =
-      static_cast<double>(request_bytes) >= pcie_.combine_bytes && !behind_write;
+  const bool combined = static_cast<double>(request_bytes) >= pcie_.combine_bytes && !behind_write;
   return static_cast<std::uint64_t>(combined ? pcie_.mps_bytes : pcie_.rcb_bytes);
 }
 
@@ -91,8 +87,8 @@ ReadTimes DmaEngine::read(const Path& path, Ps at_ps, std::uint64_t address, std
                                              : read_trains(path, start_ps, address, bytes);
   behind_write_ = false;
   const Ps bus_start_ps = std::max(data.last_ps, deliver_free_ps_);
-  deliver_free_ps_ = bus_start_ps + bus_ps(dma_.read_turn_ns, dma_.read_beat_bytes,
-                                           dma_.read_beat_ns, bytes);
+  deliver_free_ps_ =
+      bus_start_ps + bus_ps(dma_.read_turn_ns, dma_.read_beat_bytes, dma_.read_beat_ns, bytes);
   const Ps first_ps = dma_.read_beat_ns > 0
                           ? bus_start_ps + ps_from_ns(dma_.read_turn_ns + dma_.read_beat_ns)
                           : data.first_ps + ps_from_ns(dma_.read_turn_ns);
@@ -138,7 +134,8 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
   const std::uint64_t head_unit = completion_unit(head, behind_write_);
   const std::uint64_t full_unit = std::min(completion_unit(mrrs_, false), mrrs_);
   const std::uint64_t tail_unit = requests > 1 ? completion_unit(tail, false) : head_unit;
-  std::uint64_t completions = blocks(address, head, head_unit);
+  const std::uint64_t head_completions = blocks(address, head, head_unit);
+  std::uint64_t completions = head_completions;
   if (requests > 1)
     completions += blocks(tail_address, tail, tail_unit) + (requests - 2) * (mrrs_ / full_unit);
 
@@ -148,75 +145,93 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
   const Train lone_back{TlpKind::kCplD, lone_pieces, lone};
   const Ps pace_ps =
       std::max(ps_from_ns(dma_.request_ns), slowest_ps(path.out, {TlpKind::kMemRd, 1, 0}));
-  const Ps drawn_ps =
-      std::max({pace_ps, slowest_ps(path.back, lone_back),
-                ps_from_ns(dma_.completion_ns * static_cast<double>(lone_pieces))});
+  const Ps drawn_ps = std::max({pace_ps, slowest_ps(path.back, lone_back),
+                                ps_from_ns(dma_.completion_ns * static_cast<double>(lone_pieces))});
 
   // The first window of requests goes as earlier ones' tags come back.
   Ps first_issue_ps = std::max(at_ps, request_free_ps_);
   Ps last_issue_ps = first_issue_ps;
   const std::uint64_t at_once = std::min(requests, limit);
+  tag_ps_.clear();
   for (std::uint64_t i = 0; i < at_once; ++i) {
     if (i > 0) last_issue_ps += pace_ps;
     for (; done_ps_.size() + i >= limit && !done_ps_.empty(); done_ps_.pop_front())
       last_issue_ps = std::max(last_issue_ps, done_ps_.front());
     if (i == 0) first_issue_ps = last_issue_ps;
+    tag_ps_.push_back(last_issue_ps);
   }
   // Later ones go as the transfer's own come back: a round trip a window, or as drawn.
+  const Ps round_trip_ps = alone_ps(path.out, {TlpKind::kMemRd, 1, 0}, 0) +
+                           path.read_latency(address, lone) +
+                           alone_ps(path.back, lone_back, std::min(lone, full_unit));
   if (requests > limit) {
-    const Ps round_trip_ps =
-        alone_ps(path.out, {TlpKind::kMemRd, 1, 0}, 0) + path.read_latency(address, lone) +
-        alone_ps(path.back, lone_back, std::min(lone, full_unit));
     const auto window = static_cast<Ps>(limit), last = static_cast<Ps>(requests - 1);
     last_issue_ps = first_issue_ps + last / window * std::max(round_trip_ps, window * drawn_ps) +
                     last % window * drawn_ps;
   }
   request_free_ps_ = last_issue_ps + ps_from_ns(dma_.request_ns);
 
-  const Arrival request = travel(
-      path.out, {{TlpKind::kMemRd, requests, 0}, 0, 0, first_issue_ps, last_issue_ps});
+  const Arrival request =
+      travel(path.out, {{TlpKind::kMemRd, requests, 0}, 0, 0, first_issue_ps, last_issue_ps});
   const Ps first_ready_ps =
       behind_writes_ps(request.sent_ps, request.first_ps) + path.read_latency(address, head);
-  const Ps last_ready_ps =
-      std::max(behind_writes_ps(request.sent_ps, request.last_ps) +
-                   path.read_latency(tail_address, tail),
-               first_ready_ps);
+  const Ps last_ready_ps = std::max(
+      behind_writes_ps(request.sent_ps, request.last_ps) + path.read_latency(tail_address, tail),
+      first_ready_ps);
   const std::uint64_t first_piece = first_block(address, head, head_unit);
   const std::uint64_t last_piece = last_block(tail_address, tail, tail_unit);
   // The last request's completions, together, follow its data.
   const Ps last_piece_ready_ps =
-      last_ready_ps + (requests == 1 ? 0
-                                     : slowest_ps(path.back, {TlpKind::kCplD,
-                                                              blocks(tail_address, tail, tail_unit),
-                                                              tail}) -
-                                           slowest_ps(path.back, {TlpKind::kCplD, 1, last_piece}));
-  const Arrival arrival = travel(
-      path.back, {{TlpKind::kCplD, completions, bytes}, first_piece, last_piece, first_ready_ps,
-                  last_piece_ready_ps});
+      last_ready_ps +
+      (requests == 1
+           ? 0
+           : slowest_ps(path.back, {TlpKind::kCplD, blocks(tail_address, tail, tail_unit), tail}) -
+                 slowest_ps(path.back, {TlpKind::kCplD, 1, last_piece}));
+  const Arrival arrival = travel(path.back, {{TlpKind::kCplD, completions, bytes},
+                                             first_piece,
+                                             last_piece,
+                                             first_ready_ps,
+                                             last_piece_ready_ps});
   const Data data{std::max(arrival.first_ps, intake_free_ps_),
                   take_in(arrival.first_ps, arrival.last_ps, completions)};
-  const std::uint64_t kept = std::min(requests, limit);
-  for (std::uint64_t i = kept; i > 0; --i)
-    done_ps_.push_back(data.last_ps - static_cast<Ps>(i - 1) * drawn_ps);
+  // When tags come back. Where requests filled the window, as the link draws the last ones' data;
+  // else no sooner than a round trip after each request, and what others' traffic adds in the end
+  // has grown evenly.
+  if (requests > limit) {
+    for (std::uint64_t i = limit; i > 0; --i)
+      done_ps_.push_back(data.last_ps - static_cast<Ps>(i - 1) * drawn_ps);
+    return data;
+  }
+  tag_ps_[0] = arrival.first_ps +
+               std::max(slowest_ps(path.back, {TlpKind::kCplD, head_completions, head}) -
+                            slowest_ps(path.back, {TlpKind::kCplD, 1, first_piece}),
+                        ps_from_ns(dma_.completion_ns * static_cast<double>(head_completions - 1)));
+  for (std::uint64_t i = 1; i < requests; ++i)
+    tag_ps_[i] =
+        std::max(tag_ps_[i] + round_trip_ps, tag_ps_[i - 1] + (i + 1 < requests ? drawn_ps : 0));
+  const Ps late_ps = data.last_ps - tag_ps_.back();
+  for (std::uint64_t i = 0; i < requests; ++i)
+    done_ps_.push_back(std::min(
+        data.last_ps, tag_ps_[i] + late_ps * static_cast<Ps>(i + 1) / static_cast<Ps>(requests)));
   return data;
 }
 
 WriteTimes DmaEngine::write(const Path& path, Ps at_ps, std::uint64_t address,
                             std::uint64_t bytes) {
   const auto mps = static_cast<std::uint64_t>(pcie_.mps_bytes);
-  gather_free_ps_ =
-      std::max(at_ps + ps_from_ns(dma_.setup_ns), gather_free_ps_) +
-      bus_ps(dma_.write_turn_ns, dma_.write_beat_bytes, dma_.write_beat_ns, bytes);
+  gather_free_ps_ = std::max(at_ps + ps_from_ns(dma_.setup_ns), gather_free_ps_) +
+                    bus_ps(dma_.write_turn_ns, dma_.write_beat_bytes, dma_.write_beat_ns, bytes);
   Ps ready_ps = std::max(gather_free_ps_ + ps_from_ns(dma_.gather_ns), write_sent_ps_);
   const bool tlps = detail_ == Detail::kTlps;
   const std::uint64_t end = address + bytes;
   Posted write{0, 0};
   for (std::uint64_t from = address; from < end;) {
     const std::uint64_t length = tlps ? first_block(from, end - from, mps) : end - from;
-    const Arrival arrival =
-        travel(path.out, {{TlpKind::kMemWr, blocks(from, length, mps), length},
-                          first_block(from, length, mps), last_block(from, length, mps), ready_ps,
-                          ready_ps});
+    const Arrival arrival = travel(path.out, {{TlpKind::kMemWr, blocks(from, length, mps), length},
+                                              first_block(from, length, mps),
+                                              last_block(from, length, mps),
+                                              ready_ps,
+                                              ready_ps});
     write = {arrival.sent_ps, arrival.last_ps};
     if (path.buffer) {
       WriteBuffer& buffer = *path.buffer;

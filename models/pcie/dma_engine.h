@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "models/pcie/path.h"
 #include "models/pcie/spec.h"
@@ -68,6 +69,7 @@ class DmaEngine {
   Ps request_free_ps_ = 0, intake_free_ps_ = 0, deliver_free_ps_ = 0;
   Ps gather_free_ps_ = 0, write_sent_ps_ = 0;
   std::deque<Ps> done_ps_;     ///< when the last requests' tags come back, at most a window of them
+  std::vector<Ps> tag_ps_;     ///< of the read at hand: when tags are taken, then when they return
   std::deque<Posted> posted_;  ///< the last writes
   bool behind_write_ = false;  ///< the last transfer handed over was a write
 };

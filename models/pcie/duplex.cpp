@@ -48,20 +48,28 @@ Lane::Slot Duplex::send(Way way, Ps at_ps, const Train& train) {
   // to give back: a requester takes in all that it asked for.
   const double dllp_bytes =
       spec_.ack_bytes + (train.kind == TlpKind::kCplD ? 0 : spec_.credit_bytes);
-  lanes_[1 - index(way)].reserve(
-      slot.end_ps, static_cast<Ps>(std::llround(static_cast<double>(train.tlps) * dllp_bytes *
-                                                ps_per_byte_)));
+  answer(way == Way::kUp ? Way::kDown : Way::kUp, slot, train.tlps, dllp_bytes);
   Traffic& traffic = traffic_[index(way)];
   traffic.busy_ps += length;
   traffic.tlps += train.tlps;
   traffic.payload_bytes += train.payload_bytes;
-  traffic.bytes += train.payload_bytes + static_cast<std::uint64_t>(
-                                             static_cast<double>(train.tlps) *
-                                             overhead_bytes(train.kind));
+  traffic.bytes +=
+      train.payload_bytes +
+      static_cast<std::uint64_t>(static_cast<double>(train.tlps) * overhead_bytes(train.kind));
   if (observer_ && observer_->wants_activity())
     observer_->on_activity({kBlocks[index(way)], kKinds[static_cast<std::size_t>(train.kind)],
                             slot.begin_ps, slot.end_ps});
   return slot;
+}
+
+void Duplex::answer(Way way, const Lane::Slot& slot, std::uint64_t tlps, double dllp_bytes) {
+  // A long train is answered all along, not at its end.
+  constexpr std::uint64_t kPieces = 16;
+  const auto pieces = static_cast<Ps>(std::min(tlps, kPieces));
+  const Ps length = std::llround(static_cast<double>(tlps) * dllp_bytes * ps_per_byte_) / pieces;
+  if (length == 0) return;
+  for (Ps i = 1; i <= pieces; ++i)
+    hold(way, slot.begin_ps + (slot.end_ps - slot.begin_ps) / pieces * i, length);
 }
 
 void Duplex::report(Way way, CounterSink& sink) const {

@@ -53,6 +53,7 @@ class Duplex {
     std::uint64_t tlps = 0, bytes = 0, payload_bytes = 0;
     Ps busy_ps = 0;
   };
+  void answer(Way way, const Lane::Slot& slot, std::uint64_t tlps, double dllp_bytes);
   double overhead_bytes(TlpKind kind) const {
     return kind == TlpKind::kCplD ? spec_.completion_overhead_bytes : spec_.tlp_overhead_bytes;
   }

@@ -10,8 +10,8 @@ namespace marrow::pcie {
 
 /// A calendar of the times at which a direction is taken. Callers may reserve ahead of simulated
 /// time and in any order: a reservation takes the first free times at or after its own, so what is
-/// due late (a completion) does not hold up what is due early. A train goes on in the next gap; that
-/// a TLP cannot be cut is ignored.
+/// due late (a completion) does not hold up what is due early. A train goes on in the next gap;
+/// that a TLP cannot be cut is ignored.
 class Lane {
  public:
   struct Slot {

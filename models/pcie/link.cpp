@@ -7,7 +7,8 @@
 
 namespace marrow::pcie {
 
-Link::Link(sc_core::sc_module_name name, const PcieSpec& spec) : sc_module(name), spec_(spec), wires_(spec) {
+Link::Link(sc_core::sc_module_name name, const PcieSpec& spec)
+    : sc_module(name), spec_(spec), wires_(spec) {
   from_device.register_transport_dbg(this, &Link::transport_dbg);
   from_device.register_nb_transport_fw(this, &Link::nb_transport_fw);
   to_root.register_nb_transport_bw(this, &Link::nb_transport_bw);

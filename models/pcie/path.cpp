@@ -40,8 +40,7 @@ Arrival travel(const std::vector<Hop>& hops, const Flow& flow) {
       const TlpKind kind = flow.train.kind;
       const Lane::Slot slot = send(hop, flow.train, first_ps, last_ps);
       first_ps = slot.begin_ps + hop.link->length_ps({kind, 1, flow.first_bytes});
-      last_ps =
-          std::max(slot.end_ps, last_ps + hop.link->length_ps({kind, 1, flow.last_bytes}));
+      last_ps = std::max(slot.end_ps, last_ps + hop.link->length_ps({kind, 1, flow.last_bytes}));
       if (arrival.sent_ps == 0) arrival.sent_ps = last_ps;
     }
     first_ps += hop.latency_ps;

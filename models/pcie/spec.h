@@ -6,7 +6,7 @@ namespace marrow {
 struct PcieSpec {
   double generation = 0;  ///< 1 to 6
   double lanes = 0;
-  double tlp_overhead_bytes = 0;   ///< header, sequence number, LCRC and framing of a request
+  double tlp_overhead_bytes = 0;         ///< header, sequence number, LCRC and framing of a request
   double completion_overhead_bytes = 0;  ///< the same of a completion
   double dllp_ratio = 0;     ///< share of the raw rate that no TLP and no DLLP counted below gets
   double ack_bytes = 0;      ///< DLLP bytes that acknowledge one TLP, on the other direction
@@ -15,8 +15,8 @@ struct PcieSpec {
   double mrrs_bytes = 0;     ///< maximum read request size, a power of two
   double rcb_bytes = 0;      ///< read completion boundary
   double combine_bytes = 0;  ///< shortest request whose completions are filled up to MPS
-  double round_trip_ns = 0;        ///< L2 to host memory and back: read of one idle line
-  double jitter_ns = 0;            ///< half width of a read's variation
+  double round_trip_ns = 0;  ///< L2 to host memory and back: read of one idle line
+  double jitter_ns = 0;      ///< half width of a read's variation
   double request_share_ratio = 0;  ///< share of the round trip until memory is reached
 };
 

@@ -37,8 +37,7 @@ std::vector<Cell> cells() {
     const auto test = pcie_test(row.at("test").text());
     if (!test) row.at("test").fail("no such test");
     cell.what = {*test, static_cast<std::uint64_t>(row.at("size_bytes").integer(1, 4096)),
-                 static_cast<std::uint64_t>(row.at("window_bytes").integer(64)),
-                 row.has("memory")};
+                 static_cast<std::uint64_t>(row.at("window_bytes").integer(64)), row.has("memory")};
     cell.value = row.at("value").number(0);
     all.push_back(cell);
   }
@@ -48,8 +47,8 @@ std::vector<Cell> cells() {
 double predict(const Cell& cell) {
   static std::map<std::string, config::SystemSpec> systems;
   if (!systems.contains(cell.system))
-    systems[cell.system] = config::bind(
-        config::load_system(kRoot + "/configs/systems/" + cell.system + ".yaml"));
+    systems[cell.system] =
+        config::bind(config::load_system(kRoot + "/configs/systems/" + cell.system + ".yaml"));
   return predict_pcie_bench(systems[cell.system], cell.what);
 }
 
@@ -83,7 +82,9 @@ void expect_within(const std::map<std::string, double>& errors, double bound,
     const auto miss = misses.find(id);
     EXPECT_LE(std::abs(error), miss == misses.end() ? bound : miss->second) << id;
     // A miss that is none any more is to be struck off the list.
-    if (miss != misses.end()) EXPECT_GT(std::abs(error), bound) << id;
+    if (miss != misses.end()) {
+      EXPECT_GT(std::abs(error), bound) << id;
+    }
   }
 }
 
