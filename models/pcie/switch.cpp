@@ -30,26 +30,33 @@ Switch::Switch(sc_core::sc_module_name name, const SwitchSpec& spec, Link& gpu_l
 }
 
 Ps Switch::round_trip_ps() const {
-  return 2 * ps_from_ns(spec_.gpu_ns + spec_.hop_ns) + 2 * gpu_link_.train_ps(0) +
-         2 * nic_link_.train_ps(0);
+  const auto both_ps = [](Duplex& wires) {
+    return 2 * wires.length_ps(wires.train(TlpKind::kMemWr, 0));
+  };
+  return 2 * ps_from_ns(spec_.gpu_ns + spec_.hop_ns) + both_ps(gpu_link_.wires()) +
+         both_ps(nic_link_.wires());
 }
 
-Ps Switch::to_nic_ps(Ps at_ps, std::uint64_t bytes, const char* what) {
-  const Ps up_ps = gpu_link_.send_up(at_ps + ps_from_ns(spec_.gpu_ns), bytes, what);
-  const Ps head_ps = up_ps - gpu_link_.train_ps(bytes) + ps_from_ns(spec_.hop_ns);
-  return std::max(nic_link_.send_down(head_ps, bytes, what), up_ps + ps_from_ns(spec_.hop_ns));
+Ps Switch::cross_ps(Duplex& from, Duplex& to, Ps at_ps, const Train& train) const {
+  const Ps hop_ps = ps_from_ns(spec_.hop_ns);
+  const Lane::Slot up = from.send(Way::kUp, at_ps, train);
+  return std::max(to.send(Way::kDown, up.begin_ps + hop_ps, train).end_ps, up.end_ps + hop_ps);
 }
 
-Ps Switch::to_gpu_ps(Ps at_ps, std::uint64_t bytes, const char* what) {
-  const Ps up_ps = nic_link_.send_up(at_ps, bytes, what);
-  const Ps head_ps = up_ps - nic_link_.train_ps(bytes) + ps_from_ns(spec_.hop_ns);
-  return std::max(gpu_link_.send_down(head_ps, bytes, what), up_ps + ps_from_ns(spec_.hop_ns)) +
+Ps Switch::to_nic_ps(Ps at_ps, TlpKind kind, std::uint64_t bytes) {
+  return cross_ps(gpu_link_.wires(), nic_link_.wires(), at_ps + ps_from_ns(spec_.gpu_ns),
+                  gpu_link_.wires().train(kind, bytes));
+}
+
+Ps Switch::to_gpu_ps(Ps at_ps, TlpKind kind, std::uint64_t bytes) {
+  return cross_ps(nic_link_.wires(), gpu_link_.wires(), at_ps,
+                  nic_link_.wires().train(kind, bytes)) +
          ps_from_ns(spec_.gpu_ns);
 }
 
 tlm::tlm_sync_enum Switch::gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                   sc_core::sc_time& delay) {
-  delay = until(to_nic_ps(at(delay), payload.get_data_length(), "MemWr"));
+  delay = until(to_nic_ps(at(delay), TlpKind::kMemWr, payload.get_data_length()));
   return to_nic->nb_transport_fw(payload, phase, delay);
 }
 
@@ -57,27 +64,32 @@ tlm::tlm_sync_enum Switch::nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_ph
                                   sc_core::sc_time& delay) {
   const bool write = posted(payload);
   const std::uint64_t bytes = write ? payload.get_data_length() : 0;
-  const char* what = write ? "MemWr" : "MemRd";
+  const TlpKind kind = write ? TlpKind::kMemWr : TlpKind::kMemRd;
   if (is_own(payload.get_address())) {
-    delay = until(to_gpu_ps(at(delay), bytes, what));
+    delay = until(to_gpu_ps(at(delay), kind, bytes));
     return to_gpu->nb_transport_fw(payload, phase, delay);
   }
-  delay = until(nic_link_.send_up(at(delay), bytes, what) + ps_from_ns(spec_.host_ns));
+  Duplex& wires = nic_link_.wires();
+  delay = until(wires.send(Way::kUp, at(delay), wires.train(kind, bytes)).end_ps +
+                ps_from_ns(spec_.host_ns));
   return to_root->nb_transport_fw(payload, phase, delay);
 }
 
 tlm::tlm_sync_enum Switch::gpu_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                   sc_core::sc_time& delay) {
   // A write is done where it took effect; a read's data travel back.
-  if (!posted(payload)) delay = until(to_nic_ps(at(delay), payload.get_data_length(), "CplD"));
+  if (!posted(payload)) delay = until(to_nic_ps(at(delay), TlpKind::kCplD, payload.get_data_length()));
   return from_nic->nb_transport_bw(payload, phase, delay);
 }
 
 tlm::tlm_sync_enum Switch::host_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                    sc_core::sc_time& delay) {
-  if (!posted(payload))
-    delay = until(nic_link_.send_down(at(delay) + ps_from_ns(spec_.host_ns),
-                                      payload.get_data_length(), "CplD"));
+  if (!posted(payload)) {
+    Duplex& wires = nic_link_.wires();
+    delay = until(wires.send(Way::kDown, at(delay) + ps_from_ns(spec_.host_ns),
+                             wires.train(TlpKind::kCplD, payload.get_data_length()))
+                      .end_ps);
+  }
   return from_nic->nb_transport_bw(payload, phase, delay);
 }
 

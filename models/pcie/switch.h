@@ -39,8 +39,10 @@ class Switch : public sc_core::sc_module {
                             sc_core::sc_time& delay);
   tlm::tlm_sync_enum host_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                              sc_core::sc_time& delay);
-  Ps to_nic_ps(Ps at_ps, std::uint64_t bytes, const char* what);
-  Ps to_gpu_ps(Ps at_ps, std::uint64_t bytes, const char* what);
+  /// Over both links; the time the last byte is at the end of the second.
+  Ps cross_ps(Duplex& from, Duplex& to, Ps at_ps, const Train& train) const;
+  Ps to_nic_ps(Ps at_ps, TlpKind kind, std::uint64_t bytes);
+  Ps to_gpu_ps(Ps at_ps, TlpKind kind, std::uint64_t bytes);
 
   const SwitchSpec spec_;
   Link& gpu_link_;

@@ -18,6 +18,7 @@ namespace marrow::config {
 struct SystemSpec {
   GpuSpec gpu;
   PcieSpec pcie;
+  DmaSpec dma;
   HostSpec host;
   // Where the system has NICs (any nic.* parameter given):
   bool has_nic = false;
