@@ -37,7 +37,8 @@ Ps alone_ps(const std::vector<Hop>& hops, const Train& train, std::uint64_t tlp_
   Ps sum_ps = slowest_ps(hops, train) - slowest_ps(hops, {train.kind, 1, tlp_bytes});
   for (const Hop& hop : hops) {
     sum_ps += hop.latency_ps;
-    if (hop.link) sum_ps += hop.link->length_ps({train.kind, 1, tlp_bytes});
+    if (hop.link && !hop.cuts_through)
+      sum_ps += hop.link->length_ps({train.kind, 1, tlp_bytes});
   }
   return sum_ps;
 }
@@ -92,13 +93,13 @@ ReadTimes DmaEngine::read(const Path& path, Ps at_ps, std::uint64_t address, std
   const Ps first_ps = dma_.read_beat_ns > 0
                           ? bus_start_ps + ps_from_ns(dma_.read_turn_ns + dma_.read_beat_ns)
                           : data.first_ps + ps_from_ns(dma_.read_turn_ns);
-  return {first_ps, deliver_free_ps_};
+  return {data.memory_ps, first_ps, deliver_free_ps_};
 }
 
 DmaEngine::Data DmaEngine::read_tlps(const Path& path, Ps at_ps, std::uint64_t address,
                                      std::uint64_t bytes) {
   const std::uint64_t limit = window(bytes), end = address + bytes;
-  Data data{0, 0};
+  Data data{0, 0, 0};
   bool behind_write = behind_write_;
   for (std::uint64_t from = address; from < end;) {
     const std::uint64_t length = first_block(from, end - from, mrrs_);
@@ -107,8 +108,9 @@ DmaEngine::Data DmaEngine::read_tlps(const Path& path, Ps at_ps, std::uint64_t a
       issue_ps = std::max(issue_ps, done_ps_.front());
     request_free_ps_ = issue_ps + ps_from_ns(dma_.request_ns);
     const Arrival request = travel(path.out, {{TlpKind::kMemRd, 1, 0}, 0, 0, issue_ps, issue_ps});
-    const Ps ready_ps =
-        behind_writes_ps(request.sent_ps, request.last_ps) + path.read_latency(from, length);
+    const Ps memory_ps = behind_writes_ps(request.sent_ps, request.last_ps);
+    if (from == address) data.memory_ps = memory_ps;
+    const Ps ready_ps = memory_ps + path.read_latency(from, length);
     const std::uint64_t unit = completion_unit(length, behind_write);
     behind_write = false;
     for (std::uint64_t at = from; at < from + length;) {
@@ -173,8 +175,8 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
 
   const Arrival request =
       travel(path.out, {{TlpKind::kMemRd, requests, 0}, 0, 0, first_issue_ps, last_issue_ps});
-  const Ps first_ready_ps =
-      behind_writes_ps(request.sent_ps, request.first_ps) + path.read_latency(address, head);
+  const Ps memory_ps = behind_writes_ps(request.sent_ps, request.first_ps);
+  const Ps first_ready_ps = memory_ps + path.read_latency(address, head);
   const Ps last_ready_ps = std::max(
       behind_writes_ps(request.sent_ps, request.last_ps) + path.read_latency(tail_address, tail),
       first_ready_ps);
@@ -192,7 +194,7 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
                                              last_piece,
                                              first_ready_ps,
                                              last_piece_ready_ps});
-  const Data data{std::max(arrival.first_ps, intake_free_ps_),
+  const Data data{memory_ps, std::max(arrival.first_ps, intake_free_ps_),
                   take_in(arrival.first_ps, arrival.last_ps, completions)};
   // When tags come back. Where requests filled the window, as the link draws the last ones' data;
   // else no sooner than a round trip after each request, and what others' traffic adds in the end
@@ -217,21 +219,27 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
 }
 
 WriteTimes DmaEngine::write(const Path& path, Ps at_ps, std::uint64_t address,
-                            std::uint64_t bytes) {
+                            std::uint64_t bytes, Ps rest_ps) {
   const auto mps = static_cast<std::uint64_t>(pcie_.mps_bytes);
   gather_free_ps_ = std::max(at_ps + ps_from_ns(dma_.setup_ns), gather_free_ps_) +
                     bus_ps(dma_.write_turn_ns, dma_.write_beat_bytes, dma_.write_beat_ns, bytes);
-  Ps ready_ps = std::max(gather_free_ps_ + ps_from_ns(dma_.gather_ns), write_sent_ps_);
+  const Ps gathered_ps = gather_free_ps_ + ps_from_ns(dma_.gather_ns);
+  Ps ready_ps = std::max(gathered_ps, write_sent_ps_);
   const bool tlps = detail_ == Detail::kTlps;
   const std::uint64_t end = address + bytes;
   Posted write{0, 0};
   for (std::uint64_t from = address; from < end;) {
     const std::uint64_t length = tlps ? first_block(from, end - from, mps) : end - from;
+    const auto come_ps = [&](std::uint64_t upto) {
+      const double share = static_cast<double>(upto - address) / static_cast<double>(bytes);
+      return gathered_ps + static_cast<Ps>(static_cast<double>(rest_ps) * share);
+    };
+    ready_ps = std::max(ready_ps, tlps ? come_ps(from + length) : gathered_ps);
     const Arrival arrival = travel(path.out, {{TlpKind::kMemWr, blocks(from, length, mps), length},
                                               first_block(from, length, mps),
                                               last_block(from, length, mps),
                                               ready_ps,
-                                              ready_ps});
+                                              std::max(ready_ps, come_ps(from + length))});
     write = {arrival.sent_ps, arrival.last_ps};
     if (path.buffer) {
       WriteBuffer& buffer = *path.buffer;

@@ -12,6 +12,7 @@
 namespace marrow::pcie {
 
 struct ReadTimes {
+  Ps memory_ps = 0;  ///< the first request is at the memory
   Ps first_ps = 0;  ///< the first byte can be used in the device
   Ps last_ps = 0;   ///< all can
 };
@@ -43,14 +44,16 @@ class DmaEngine {
 
   /// bytes: at least 1.
   ReadTimes read(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
-  WriteTimes write(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
+  /// rest_ps: what is written comes in evenly, its last byte so long after at_ps.
+  WriteTimes write(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes,
+                   Ps rest_ps = 0);
 
  private:
   struct Posted {
     Ps sent_ps, placed_ps;
   };
   struct Data {
-    Ps first_ps, last_ps;
+    Ps memory_ps, first_ps, last_ps;
   };
 
   std::uint64_t window(std::uint64_t bytes) const;

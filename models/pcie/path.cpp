@@ -33,21 +33,26 @@ Lane::Slot send(const Hop& hop, const Train& train, Ps first_ready_ps, Ps last_r
 }  // namespace
 
 Arrival travel(const std::vector<Hop>& hops, const Flow& flow) {
+  // When the first and the last TLP can be sent on, and when they are whole.
   Ps first_ps = flow.first_ready_ps, last_ps = flow.last_ready_ps;
-  Arrival arrival;
+  Arrival arrival{first_ps, last_ps, 0};
   for (const Hop& hop : hops) {
     if (hop.link) {
       const TlpKind kind = flow.train.kind;
+      const Ps first_length_ps = hop.link->length_ps({kind, 1, flow.first_bytes});
+      const Ps last_length_ps = hop.link->length_ps({kind, 1, flow.last_bytes});
       const Lane::Slot slot = send(hop, flow.train, first_ps, last_ps);
-      first_ps = slot.begin_ps + hop.link->length_ps({kind, 1, flow.first_bytes});
-      last_ps = std::max(slot.end_ps, last_ps + hop.link->length_ps({kind, 1, flow.last_bytes}));
-      if (arrival.sent_ps == 0) arrival.sent_ps = last_ps;
+      arrival.first_ps = std::max(arrival.first_ps, slot.begin_ps + first_length_ps);
+      arrival.last_ps = std::max({arrival.last_ps, slot.end_ps, last_ps + last_length_ps});
+      if (arrival.sent_ps == 0) arrival.sent_ps = arrival.last_ps;
+      first_ps = arrival.first_ps - (hop.cuts_through ? first_length_ps : 0);
+      last_ps = arrival.last_ps - (hop.cuts_through ? last_length_ps : 0);
     }
     first_ps += hop.latency_ps;
     last_ps += hop.latency_ps;
+    arrival.first_ps += hop.latency_ps;
+    arrival.last_ps += hop.latency_ps;
   }
-  arrival.first_ps = first_ps;
-  arrival.last_ps = last_ps;
   return arrival;
 }
 

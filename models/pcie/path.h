@@ -15,6 +15,7 @@ struct Hop {
   Duplex* link = nullptr;  ///< null: a hop that cannot contend
   Way way = Way::kUp;
   Ps latency_ps = 0;
+  bool cuts_through = false;  ///< what lies behind sends a TLP on while it still comes in
 };
 
 /// Where posted writes wait until memory has taken them. Its space is the sender's credit.
@@ -48,7 +49,8 @@ struct Arrival {
   Ps sent_ps = 0;   ///< the last byte has left the first link on the way
 };
 
-/// Takes a train over hops; each link receives a TLP whole before the next hop sends it.
+/// Takes a train over hops. A link receives a TLP whole before the next hop sends it, unless that
+/// cuts through.
 Arrival travel(const std::vector<Hop>& hops, const Flow& flow);
 
 }  // namespace marrow::pcie

@@ -25,7 +25,7 @@ struct Cell {
 };
 
 std::vector<Cell> cells() {
-  const auto file = config::YamlNode::open(kRoot + "/validate/measurements/pcie-bench.yaml");
+  const auto file = config::YamlNode::open(kRoot + "/validate/measurements/pcie-bench/pcie-bench.yaml");
   std::vector<Cell> all;
   for (const auto& row : file.at("rows").items()) {
     row.only({"id", "system", "test", "size_bytes", "window_bytes", "iommu", "memory", "value",
