@@ -148,7 +148,10 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
   nic_link = std::make_unique<pcie::Link>(("nic" + suffix + "_pcie").c_str(), spec.nic_pcie);
   pcie_switch = std::make_unique<pcie::Switch>(("pcie_switch" + suffix).c_str(), spec.pcie_switch,
                                                link, *nic_link);
-  nic = std::make_unique<nic::Nic>(("nic" + suffix).c_str(), spec.nic, *fabric, number);
+  nic = std::make_unique<nic::Nic>(
+      ("nic" + suffix).c_str(), spec.nic, spec.dma, spec.nic_pcie, *pcie_switch,
+      spec.detail ? pcie::DmaEngine::Detail::kTlps : pcie::DmaEngine::Detail::kTrains, *fabric,
+      number);
   l2.to_device.bind(pcie_switch->from_gpu);
   pcie_switch->to_gpu.bind(l2.from_device);
   pcie_switch->to_nic.bind(nic->registers);
@@ -183,8 +186,10 @@ void ProcessingElement::clear_counters() {
 }
 
 Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
+  if (!spec.has_gpu)
+    throw InputError("the system", "has no GPU", "use a system with gpu.* parameters");
   const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : 1);
-  if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes);
+  if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes, spec.detail);
   for (std::uint32_t pe = 0; pe < pes; ++pe)
     pes_.push_back(std::make_unique<ProcessingElement>(spec, pe, fabric_.get()));
   if (spec.nvlink.peers > 0) peer_ = std::make_unique<PeerSide>(spec, pes_.front()->l2);

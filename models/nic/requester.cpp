@@ -125,9 +125,12 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       it->message.value = dma.head();
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
-      // Cut-through: the first packet may leave while later ones still arrive.
-      const Ps rest_ps = dma.count ? static_cast<Ps>(dma.count) : 0;
-      it->first_ps = it->last_ps - rest_ps;
+      it->first_ps = it->last_ps;
+      // Cut-through: the first packet leaves while later ones still come in, evenly.
+      if (const std::uint64_t bytes = dma.get_data_length(); bytes > fabric_.mtu_bytes()) {
+        const double later = 1 - static_cast<double>(fabric_.mtu_bytes()) / static_cast<double>(bytes);
+        it->first_ps -= static_cast<Ps>(static_cast<double>(at_ps - dma.first_ps) * later);
+      }
       drain(dma.queue);
       return;
     }
@@ -242,9 +245,6 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   queue.sent.push_back(sent);
   if (gathers) {
     Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
-    dma.count = 0;
-    const std::uint64_t mtu = fabric_.mtu_bytes();
-    if (request.bytes > mtu) dma.count = static_cast<std::uint64_t>(fabric_.port_ps(request.bytes - mtu));
     dma_.read(dma, ready_ps, request.laddr, request.bytes);
   } else {
     drain(q);

@@ -32,6 +32,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
+  bool detail = false;
 };
 
 /// A captured operation as a journey, for the timeline beside the predicted one.
@@ -134,7 +135,9 @@ nlohmann::ordered_json provenance(
 int run(const Arguments& arguments) {
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  const auto base_spec = config::bind(config::load_system(arguments.system));
+  auto base_spec = config::bind(config::load_system(arguments.system));
+  auto spec = config::bind(parameters);
+  spec.detail = base_spec.detail = arguments.detail;
   const TraceFile trace_file(arguments.trace);
   trace::Reader reader(trace_file.path());
 
@@ -159,7 +162,7 @@ int run(const Arguments& arguments) {
 
   // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
   std::optional<sim::Machine> changed;
-  if (!sets.system.empty()) changed.emplace(config::bind(parameters));
+  if (!sets.system.empty()) changed.emplace(spec);
   sim::Machine base(base_spec);
   sim::Machine& machine = changed ? *changed : base;
   sim::ReplayOptions options;
@@ -274,6 +277,9 @@ void add_run(CLI::App& app, Action& action) {
                    "Where the placement is drawn: show the spread over so many draws")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  command->add_flag("--detail", arguments->detail,
+                    "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
+                    "the default by");
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
   command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,
