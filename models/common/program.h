@@ -261,11 +261,11 @@ struct Program {
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
   const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
   std::vector<Step>& of(OpKind kind) { return steps[static_cast<std::size_t>(kind)]; }
-  /// May a lane's queue change from one operation to the next?
+  /// Does a lane use other queues than its own?
   bool picks_queue() const {
     for (const auto& list : steps)
       for (const Step& step : list)
-        if (step.op == StepOp::kPick) return true;
+        if (step.op == StepOp::kPick || step.op == StepOp::kVisit) return true;
     return false;
   }
   /// Blocks of one message with that payload.
