@@ -50,7 +50,7 @@ class FromRunStart : public Observer {
 };
 
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
-                              const gpu::EntryRequest& entry, std::uint32_t peer,
+                              const gpu::EntryRequest& entry,
                               std::span<const std::uint8_t> payload) {
   const NicProgram& nic = program.nic;
   const auto address = [&](std::uint32_t word) {
@@ -60,18 +60,16 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   request.qpn = entry.queue;
   request.index = static_cast<std::uint16_t>(entry.index);
   if (entry.last || nic.every) request.fm_ce_se = nic::kCqUpdate;
+  if (nic.dc) {
+    request.av.form = nic::AddressVector::Form::kHalf;
+    request.av.destination = entry.peer;
+  }
   switch (entry.form) {
-    case EntryForm::kDcWrite:
-    case EntryForm::kDcWriteInline:
-      request.av.form = nic::AddressVector::Form::kHalf;
-      request.av.destination = peer;
-      [[fallthrough]];
     case EntryForm::kWrite:
     case EntryForm::kWriteInline:
       request.opcode = nic::Opcode::kRdmaWrite;
       request.raddr = address(nic.target);
-      request.is_inline =
-          entry.form == EntryForm::kWriteInline || entry.form == EntryForm::kDcWriteInline;
+      request.is_inline = entry.form == EntryForm::kWriteInline;
       if (request.is_inline) {
         request.inline_data = payload;
       } else {
@@ -95,10 +93,18 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
       request.laddr = address(nic.sink);
       request.bytes = 8;
       break;
+    case EntryForm::kMaskedFetchAdd4:
+      request.opcode = nic::Opcode::kMaskedFa;
+      request.opmod = nic::kOpmodAtomic4;
+      request.swap_add = 1;
+      request.raddr = address(nic.signal);
+      request.laddr = address(nic.sink);
+      request.bytes = 4;
+      break;
     case EntryForm::kMaskedSwap:
       request.opcode = nic::Opcode::kMaskedCs;
       request.opmod = nic::kOpmodAtomic8;
-      request.swap_add = entry.version;
+      request.swap_add = entry.signals;
       request.swap_mask = ~std::uint64_t{0};
       request.raddr = address(nic.signal);
       request.laddr = address(nic.sink);
@@ -256,6 +262,19 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
+      if (program.inlines[static_cast<std::size_t>(op.kind)]) {
+        if (op.bytes > kMaxInlineBytes)
+          throw InputError(where + " with protocol " + program.protocol,
+                           "an inline payload of " + std::to_string(op.bytes) + " B",
+                           "at most " + std::to_string(kMaxInlineBytes) + " B, or payload: write");
+        if (program.nic.kind == NicProgram::Completion::kPlain &&
+            program.blocks(op.kind, op.bytes) != program.blocks(op.kind, 0))
+          throw InputError(where + " with protocol " + program.protocol,
+                           "an inline payload of " + std::to_string(op.bytes) +
+                               " B takes more than one entry, and the recipe finds a completion "
+                               "by its entry's number",
+                           "at most 28 B, or payload: write");
+      }
       longest_pause_ps = std::max(
           longest_pause_ps,
           static_cast<Ps>(static_cast<double>(op.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
@@ -305,14 +324,14 @@ void Machine::run(const RunSetup& setup) {
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
-    context.encode = [&program, &layout, &payload, peers = connections.peers](
-                         const gpu::EntryRequest& entry, std::span<std::uint8_t> out) {
+    context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
+                                                   std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
       std::fill_n(out.begin(), nic::kWqebbBytes, std::uint8_t{0});
       const std::span<const std::uint8_t> data(
-          payload.data(), static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, 220)));
-      const std::uint32_t units =
-          nic::encode(work_request(program, layout, entry, peers[entry.queue], data), out);
+          payload.data(),
+          static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, kMaxInlineBytes)));
+      const std::uint32_t units = nic::encode(work_request(program, layout, entry, data), out);
       return units * nic::kWqeUnitBytes;
     };
     pe.nic_link->reset(seed);

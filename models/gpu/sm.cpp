@@ -9,6 +9,7 @@ namespace {
 // How far a lane's own time may run ahead of the kernel's before it waits: bounds what is queued,
 // changes no result.
 constexpr Ps kQuantumPs = 20'000'000;
+constexpr std::uint32_t kBlockBytes = 64;  // of a queue
 
 sc_core::sc_time as_time(Ps ps) {
   return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
@@ -40,8 +41,8 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   lane->queue = queue;
   lane->peer = peer;
   lane->alone_on_pe = context->lanes == 1;
-  lane->alone = lane->alone_on_pe || (context->lanes_of_queue[queue] == 1 &&
-                                      !context->program->queues_by_peer);
+  lane->alone = lane->alone_on_pe ||
+                (context->lanes_of_queue[queue] == 1 && !context->program->picks_queue());
   lane->at_ps = now_ps();
   lane->payload.set_extension(&lane->access);
   lane->payload.set_data_ptr(lane->bytes.data());
@@ -58,16 +59,22 @@ bool Sm::begin_op(Lane& lane) {
   lane.op_from_ps = lane.at_ps;
   lane.seen_ps = lane.issued_ps = -1;
   lane.stage_from_ps = lane.at_ps;
-  if (lane.op.kind == OpKind::kWait) ++lane.waits;
-  if (!is_message(lane.op.kind)) return true;
-  lane.entries = std::max<std::uint32_t>(
-      lane.context->program->entries[static_cast<std::size_t>(lane.op.kind)], 1);
+  const Program& program = *lane.context->program;
+  const OpKind kind = lane.op.kind;
+  if (kind == OpKind::kWait || kind == OpKind::kBarrier) ++lane.waits;
+  if (kind == OpKind::kPutSignal || kind == OpKind::kAtomic || kind == OpKind::kBarrier)
+    ++lane.signals;
+  lane.posts = is_message(kind) || program.blocks(kind, 0) > 0;
+  if (!lane.posts) return true;
+  lane.entries = std::max(program.blocks(kind, lane.op.bytes), 1u);
+  lane.lanes = std::max(program.lanes[static_cast<std::size_t>(kind)], 1u);
   lane.journey = {};
   lane.journey.run = lane.context->run;
   lane.journey.pe = lane.context->pe;
   lane.journey.warp = lane.warp;
   lane.journey.sm = id_;
-  lane.journey.op = lane.puts++;
+  lane.journey.op = lane.puts;
+  lane.puts += lane.lanes;
   lane.journey.start_ps = lane.at_ps;
   return true;
 }
@@ -81,17 +88,21 @@ void Sm::enter(Lane& lane, Stage stage) {
 }
 
 void Sm::end_op(Lane& lane) {
-  if (is_message(lane.op.kind)) {
+  const auto index_of = [&](std::uint32_t l) {
+    return lane.index + std::uint64_t{l} * lane.entries;
+  };
+  for (std::uint32_t l = 0; lane.posts && l < lane.lanes; ++l) {
     ++counters_.messages;
-    Flight& flight = lane.context->book->flight(lane.queue, lane.index);
+    Flight& flight = lane.context->book->flight(lane.queue, index_of(l));
     Journey& journey = lane.journey;
     journey.queue = lane.queue;
-    journey.index = lane.index;
+    journey.index = index_of(l);
     journey.rang = lane.rang;
     journey.waited = lane.op.wait && lane.seen_ps >= 0;
     journey.waited_ps = journey.waited ? lane.seen_ps - lane.issued_ps : 0;
     journey.polls = lane.rounds;
     flight.journey = journey;
+    ++journey.op;
     flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
     flight.seen_ps = journey.waited ? lane.seen_ps : -1;
   }
@@ -101,7 +112,8 @@ void Sm::end_op(Lane& lane) {
                                           lane.at_ps});
   lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
   lane.in_op = false;
-  if (is_message(lane.op.kind)) lane.context->book->lane_done(lane.queue, lane.index);
+  for (std::uint32_t l = 0; lane.posts && l < lane.lanes; ++l)
+    lane.context->book->lane_done(lane.queue, index_of(l));
 }
 
 void Sm::run(Lane& lane) {
@@ -129,7 +141,7 @@ void Sm::run(Lane& lane) {
 }
 
 std::uint64_t Sm::operand(const Lane& lane, const Step& step, Value value) const {
-  const std::uint64_t next = lane.index + lane.entries;
+  const std::uint64_t next = next_index(lane);
   const auto big_endian = [](std::uint64_t word) { return __builtin_bswap32(word & 0xffffffff); };
   switch (value) {
     case Value::kZero:
@@ -141,7 +153,7 @@ std::uint64_t Sm::operand(const Lane& lane, const Step& step, Value value) const
     case Value::kNext:
       return next;
     case Value::kEntries:
-      return lane.entries;
+      return std::uint64_t{lane.entries} * lane.lanes;
     case Value::kRecord:
       return big_endian(next & 0xffff);
     case Value::kDoorbell:
@@ -180,14 +192,17 @@ bool Sm::holds(const Lane& lane, const Step& step) const {
       return true;
     case Condition::kRingWrapped:
       return lane.index >= program.depth &&
-             (step.modulus == 0 || lane.index % step.modulus == 0);
+             (step.modulus == 0 ||
+              (lane.index - 1) / step.modulus != (next_index(lane) - 1) / step.modulus);
     case Condition::kBatchBoundary:
       return lane.puts % program.batch == 0 || lane.op.flush;
+    case Condition::kMultiple:
+      return lane.op.flush || lane.index / step.modulus != next_index(lane) / step.modulus;
     case Condition::kNewestOrMultiple:
-      return lane.value[step.reg] == lane.index + lane.entries ||
-             lane.index / step.modulus != (lane.index + lane.entries) / step.modulus;
+      return lane.value[step.reg] == next_index(lane) ||
+             lane.index / step.modulus != next_index(lane) / step.modulus;
     case Condition::kAdvanced:
-      return lane.value[step.reg] < lane.index + lane.entries;
+      return lane.value[step.reg] < next_index(lane);
     case Condition::kWaits:
       return lane.op.wait;
     case Condition::kWaitsNot:
@@ -216,7 +231,7 @@ bool Sm::step(Lane& lane, const Step& step) {
       return true;
     case StepOp::kOwnIndex:
       take_index(lane, lane.own_index);
-      lane.own_index += lane.entries;
+      lane.own_index = next_index(lane);
       return true;
     case StepOp::kPick: {
       const RunContext& context = *lane.context;
@@ -274,42 +289,67 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
   lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(id_, address));
 }
 
-void Sm::store_step(Lane& lane, const Step& step) {
-  const Program& program = *lane.context->program;
-  const Word& word = program.words[step.word];
-  const std::uint64_t address = address_of(lane, step, lane.index + step.block);
-  const double interval = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
-  lane.at_ps += cycles_ps(interval * step.count);
-  const std::uint64_t value = operand(lane, step, step.value);
-  std::uint32_t total =
-      std::min<std::uint32_t>(step.bytes * step.count, static_cast<std::uint32_t>(lane.bytes.size()));
-  if (step.form != EntryForm::kNone) {
-    total = lane.context->encode({step.form, lane.number, lane.queue, lane.index + step.block,
-                                  lane.op.bytes, lane.puts, step.block + 1 == lane.entries},
-                                 lane.bytes);
-  } else {
-    for (std::uint32_t i = 0; i < total; i += 8)
-      std::copy_n(reinterpret_cast<const std::uint8_t*>(&value),
-                  std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
-  }
-  Access& access = lane.access;
-  access.kind = AccessKind::kStore;
-  access.issue_ps = lane.at_ps;
-  access.sm = id_;
-  access.value = value;
+void Sm::store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
+               std::uint32_t bytes) {
+  lane.access.kind = AccessKind::kStore;
+  lane.access.issue_ps = lane.at_ps;
+  lane.access.sm = id_;
   lane.payload.set_command(tlm::TLM_WRITE_COMMAND);
   lane.payload.set_address(address);
-  lane.payload.set_data_length(total);
-  lane.payload.set_streaming_width(total);
-  counters_.stores += step.count;
+  lane.payload.set_data_ptr(lane.bytes.data() + from);
+  lane.payload.set_data_length(bytes);
+  lane.payload.set_streaming_width(bytes);
   touched(lane, address);
-  if (is_host(address) && total > 8) lane.host_entry = true;
+  if (is_host(address) && bytes > 8) lane.host_entry = true;
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   if (is_private(lane, word, address)) {
     memory->b_transport(lane.payload, delay);
   } else {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     memory->nb_transport_fw(lane.payload, phase, delay);
+  }
+  lane.payload.set_data_ptr(lane.bytes.data());
+}
+
+void Sm::store_step(Lane& lane, const Step& step) {
+  const Program& program = *lane.context->program;
+  const Word& word = program.words[step.word];
+  const bool is_entry = step.form != EntryForm::kNone;
+  std::uint32_t count = step.count;
+  if (count == 0)
+    count = (entry_length_bytes(step.form, program.nic.dc, lane.op.bytes) + step.bytes - 1) /
+            step.bytes;
+  // Lanes that store together: each to a sector of its own.
+  const std::uint32_t lanes = is_entry ? lane.lanes : 1;
+  const double interval = std::max(step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles,
+                                   lanes > 1 ? lanes * spec_.store_lane_cycles : 0.0);
+  lane.at_ps += cycles_ps(interval * count);
+  counters_.stores += count;
+  lane.access.value = operand(lane, step, step.value);
+  if (!is_entry) {
+    const std::uint32_t total =
+        std::min<std::uint32_t>(step.bytes * count, static_cast<std::uint32_t>(lane.bytes.size()));
+    for (std::uint32_t i = 0; i < total; i += 8)
+      std::copy_n(reinterpret_cast<const std::uint8_t*>(&lane.access.value),
+                  std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
+    store(lane, word, address_of(lane, step, lane.index), 0, total);
+  }
+  for (std::uint32_t l = 0; is_entry && l < lanes; ++l) {
+    // An inline payload comes first, and what lies behind it moves on by its further blocks.
+    const OpKind kind = lane.op.kind;
+    const std::uint32_t further = program.blocks(kind, lane.op.bytes) - program.blocks(kind, 0);
+    const std::uint32_t block = step.block + (step.block > 0 ? further : 0);
+    const std::uint64_t index = lane.index + std::uint64_t{l} * lane.entries + block;
+    const bool last =
+        step.block + entry_blocks(step.form, program.nic.dc, 0) + further == lane.entries;
+    const std::uint32_t total =
+        lane.context->encode({step.form, lane.number, lane.queue, index, lane.op.bytes,
+                              lane.puts - lane.lanes + l + 1, lane.signals, lane.peer, last},
+                             lane.bytes);
+    // Block by block: a longer entry may go on at the ring's beginning.
+    for (std::uint32_t from = 0; from < total; from += kBlockBytes)
+      store(lane, word, address_of(lane, step, index + from / kBlockBytes), from,
+            std::min(kBlockBytes, total - from));
   }
   if (step.word == program.announcement()) lane.rang = true;
 }
@@ -427,16 +467,18 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
 
 void Sm::take_index(Lane& lane, std::uint64_t index) {
   lane.index = index;
-  lane.context->book->open(lane.queue, index, lane.entries);
-  lane.context->on_index(lane.queue, index, lane.op.bytes);
+  for (std::uint32_t l = 0; l < lane.lanes; ++l, index += lane.entries) {
+    lane.context->book->open(lane.queue, index, lane.entries);
+    lane.context->on_index(lane.queue, index, lane.op.bytes);
+  }
 }
 
 std::uint64_t Sm::wanted(const Lane& lane, const Step& step) const {
   switch (step.until) {
     case Until::kSlotFree:
-      return lane.index + lane.entries + step.block - lane.context->program->depth;
+      return next_index(lane) + step.block - lane.context->program->depth;
     case Until::kCompleted:
-      return lane.index + lane.entries;
+      return next_index(lane);
     case Until::kReached:
       return lane.value[step.operand];
     case Until::kSignalled:

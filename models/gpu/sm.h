@@ -40,6 +40,8 @@ struct EntryRequest {
   std::uint64_t index = 0;
   std::uint64_t bytes = 0;    ///< payload
   std::uint64_t version = 0;  ///< the lane's count of messages: stands for the payload's content
+  std::uint64_t signals = 0;  ///< the lane's count of signals, this one included
+  std::uint32_t peer = 0;     ///< processing element that it goes to
   bool last = true;           ///< of its message: asks for the completion
 };
 
@@ -84,7 +86,8 @@ class Sm : public sc_core::sc_module {
     bool alone_on_pe = false;    ///< there is no other lane
     std::uint32_t home = 0;      ///< the own queue while it visits all
     std::uint64_t puts = 0;      ///< messages so far
-    std::uint64_t waits = 0;     ///< wait operations so far, this one included
+    std::uint64_t waits = 0;     ///< waits and barriers so far, this one included
+    std::uint64_t signals = 0;   ///< signals, atomics and barriers so far, this one included
     std::size_t pc = 0;
     Ps at_ps = 0;  ///< the lane's own time
     Ps stage_from_ps = 0;
@@ -93,8 +96,10 @@ class Sm : public sc_core::sc_module {
     Ps op_from_ps = 0;
     std::uint64_t own_index = 0;  ///< StepOp::kOwnIndex
     std::uint64_t index = 0;
-    std::uint32_t entries = 1;  ///< of the last message
+    std::uint32_t entries = 1;  ///< blocks of one message
+    std::uint32_t lanes = 1;    ///< that post together, a message each
     bool in_op = false;
+    bool posts = false;  ///< the operation makes a journey
     bool rang = false;
     std::uint32_t rounds = 0;
     Ps seen_ps = -1, issued_ps = -1;
@@ -112,7 +117,7 @@ class Sm : public sc_core::sc_module {
     Ps peer_acknowledged_ps = 0;  ///< when the last store to a peer has been acknowledged
     tlm::tlm_generic_payload payload;
     Access access;
-    std::array<std::uint8_t, 256> bytes{};
+    std::array<std::uint8_t, 256> bytes{};  ///< of an entry; at most four blocks
     const Step* pending = nullptr;  ///< the step that waits for an answer
   };
 
@@ -125,11 +130,17 @@ class Sm : public sc_core::sc_module {
   std::uint64_t operand(const Lane& lane, const Step& step, Value value) const;
   std::uint64_t address_of(const Lane& lane, const Step& step, std::uint64_t index) const;
   std::uint64_t wanted(const Lane& lane, const Step& step) const;
+  /// The queue's index behind all that the operation posts.
+  static std::uint64_t next_index(const Lane& lane) {
+    return lane.index + std::uint64_t{lane.entries} * lane.lanes;
+  }
   bool is_private(const Lane& lane, const Word& word, std::uint64_t address) const;
   bool memory_step(Lane& lane, const Step& step);
   void take_index(Lane& lane, std::uint64_t index);
   void finish_access(Lane& lane, const Step& step, Ps back_ps);
   void store_step(Lane& lane, const Step& step);
+  void store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
+             std::uint32_t bytes);
   bool fence_step(Lane& lane, const Step& step);
   void touched(Lane& lane, std::uint64_t address);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,

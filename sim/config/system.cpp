@@ -48,6 +48,8 @@ const std::vector<Binding>& bindings() {
       GPU("sm.units_count", sm_count, 1, 1024, "number of SMs"),
       GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
       GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
+      GPU("sm.store_lane_cycles", store_lane_cycles, 0, 1000,
+          "for each lane of a warp that stores to a 32 B sector of its own"),
       GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5, "clock of crossbar, L2 and fence costs"),
       GPU("l2.load_cycles", load_cycles, 1, 10000,
           "round trip of a load that hits the SM's partition"),
