@@ -170,6 +170,19 @@ TEST_F(Counts, ChangeWithTheRecipe) {
   EXPECT_EQ(a_put("gpu0.sm", "fences gpu"), 2);
 }
 
+// nvshmem_quiet visits each queue pair of the other processing element once, and none of its own:
+// published index, completion queue, consumer index.
+TEST_F(Bundled, ANvshmemQuietReadsThreeWordsOfEachQueuePairOfItsPeer) {
+  const auto loads = [](std::uint32_t queues) {
+    renew();
+    sim::Machine machine(system("p-ib"));
+    replay(machine, config::load_recipe(config::recipe_path("nvshmem-ibgda", kConfigs), {}),
+           {{0, queues - 1, {gpu::Op{OpKind::kQuiet}}}});
+    return counted(machine, "gpu0_l2", "loads");
+  };
+  EXPECT_EQ(loads(8) - loads(4), 4 * 3);
+}
+
 TEST_F(Bundled, SystemsLoadAndRun) {
   std::size_t systems = 0;
   for (const std::string& file : files_of("systems")) {
