@@ -190,14 +190,17 @@ TEST_F(Bundled, SystemsLoadAndRun) {
     ++systems;
     renew();
     const auto parameters = config::load_system(file);
-    EXPECT_EQ(parameters.all().size(), config::declarations().size());
+    std::size_t expected = 0;  // a machine without a NIC has none of the NIC's parameters
+    for (const config::Declaration& declaration : config::declarations())
+      expected += declaration.group != "nic" || parameters.has("nic.doorbell_ns");
+    EXPECT_EQ(parameters.all().size(), expected);
     const Journeys journeys =
         replay(config::bind(parameters),
                config::load_recipe(config::recipe_path("capture-gdaki", kConfigs), {}),
                {{0, 0, waited(3)}}, kDrawn);
     EXPECT_EQ(journeys.all.size(), 3u);
   }
-  EXPECT_GE(systems, 3u);
+  EXPECT_GE(systems, 10u) << "five H200 machines, the paper's four, DeepEP's";
 }
 
 TEST_F(Bundled, SystemsTakeWhatIsSetAndCallItAssumed) {
