@@ -244,10 +244,12 @@ bool Sm::step(Lane& lane, const Step& step) {
     }
     case StepOp::kVisit:
       lane.home = lane.queue;
-      lane.queue = 0;
+      lane.queue = lane.context->is_to_self(0) ? 1 : 0;
       return true;
     case StepOp::kNext:
-      if (++lane.queue < lane.context->queues)
+      do ++lane.queue;
+      while (lane.context->is_to_self(lane.queue));
+      if (lane.queue < lane.context->queues)
         lane.pc = step.target;
       else
         lane.queue = lane.home;

@@ -60,6 +60,11 @@ struct RunContext {
   /// Writes an entry's bytes; returns how many. Needed where the program has entry forms.
   std::function<std::uint32_t(const EntryRequest&, std::span<std::uint8_t>)> encode;
   std::uint64_t seed = 1;
+
+  /// Whether a queue leads to this processing element itself; a loop over all queues skips these.
+  bool is_to_self(std::uint32_t queue) const {
+    return program->queues_by_peer && queue < queues && queue % pes == pe;
+  }
 };
 
 /// A lane keeps its own time, ahead of the kernel's: only accesses that others can see meet the

@@ -45,12 +45,17 @@ struct Binding {
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
       GPU("sm.clock_ghz", sm_clock_ghz, 0.1, 5, "SM clock"),
+      GPU("sm.nominal_clock_ghz", sm_nominal_clock_ghz, 0.1, 5,
+          "SM clock at which the L2 clock is the one given"),
       GPU("sm.units_count", sm_count, 1, 1024, "number of SMs"),
       GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
       GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
       GPU("sm.store_lane_cycles", store_lane_cycles, 0, 1000,
           "for each lane of a warp that stores to a 32 B sector of its own"),
-      GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5, "clock of crossbar, L2 and fence costs"),
+      GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5,
+          "clock of crossbar, L2 and fence costs, at the SM's nominal clock"),
+      GPU("l2.follows_sm_ratio", l2_follows_sm, 0, 1,
+          "share of an L2-side cost whose time goes with the SM clock"),
       GPU("l2.load_cycles", load_cycles, 1, 10000,
           "round trip of a load that hits the SM's partition"),
       GPU("l2.load_far_extra_cycles", load_far_extra_cycles, 0, 10000,
@@ -271,6 +276,12 @@ SystemSpec bind(const ParameterSet& parameters) {
     spec.nic_pcie.generation = link.generation;
     spec.nic_pcie.lanes = link.lanes;
   }
+  // Part of the way to the L2 and back runs with the SM's clock: a lock on the SM clock lengthens that
+  // part of each L2 cycle in proportion, and the rest stays. DRAM is not on the way.
+  const double stretch =
+      1 + spec.gpu.l2_follows_sm * (spec.gpu.sm_nominal_clock_ghz / spec.gpu.sm_clock_ghz - 1);
+  spec.gpu.l2_clock_ghz /= stretch;
+  spec.gpu.hbm_cycles /= stretch;
   // Gigabit a second in files, gigabyte a second in the model.
   spec.host.copy_l1_gb_per_s /= 8;
   spec.host.copy_gb_per_s /= 8;
