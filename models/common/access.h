@@ -9,8 +9,8 @@
 
 namespace marrow {
 
-/// What a GPU sees: its own memory at 0, host memory, a window for the memory of each GPU that NVLink
-/// reaches, and the NIC's registers. The address decides which way an access takes.
+/// What a GPU sees: its own memory at 0, host memory, a window for the memory of each GPU that
+/// NVLink reaches, and the NIC's registers. The address decides which way an access takes.
 constexpr std::uint64_t kHostBase = std::uint64_t{1} << 40;
 constexpr std::uint64_t kPeerBase = std::uint64_t{1} << 41;
 constexpr std::uint64_t kNicBase = std::uint64_t{1} << 45;
@@ -44,20 +44,20 @@ enum class AccessKind : std::uint8_t {
 struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
-  std::uint32_t sm = 0;         ///< requesting SM
-  int port = 0;                 ///< the L2's own: where the answer goes
-  std::uint32_t gpu = 0;        ///< the NVLink switch's own: the GPU that asked
-  Ps way_ps = 0;                ///< across NVLink and back; 0: asked from this GPU
-  std::uint64_t value = 0;      ///< operand; answer: the old value
-  std::uint64_t expected = 0;   ///< kSpin
-  std::uint64_t threshold = 0;  ///< kPoll: done once the word is at least this
+  std::uint32_t sm = 0;                  ///< requesting SM
+  int port = 0;                          ///< the L2's own: where the answer goes
+  std::uint32_t gpu = 0;                 ///< the NVLink switch's own: the GPU that asked
+  Ps way_ps = 0;                         ///< across NVLink and back; 0: asked from this GPU
+  std::uint64_t value = 0;               ///< operand; answer: the old value
+  std::uint64_t expected = 0;            ///< kSpin
+  std::uint64_t threshold = 0;           ///< kPoll: done once the word is at least this
   Encoding encoding = Encoding::kPlain;  ///< kPoll: how the word holds the count
   std::uint32_t entries = 0;             ///< kPoll, Encoding::kOwner: the ring's length
-  Ps retry_ps = 0;              ///< kSpin, kPoll: requester's own cost of a round
-  std::uint32_t rounds = 0;     ///< answer: loads or attempts made
-  Scope scope = Scope::kNone;   ///< kFence
-  Ps least_ps = 0;              ///< kFence: what it takes if it meets no host read
-  bool host_stores = false;     ///< kFence: own writes to the host are pending
+  Ps retry_ps = 0;                       ///< kSpin, kPoll: requester's own cost of a round
+  std::uint32_t rounds = 0;              ///< answer: loads or attempts made
+  Scope scope = Scope::kNone;            ///< kFence
+  Ps least_ps = 0;                       ///< kFence: what it takes if it meets no host read
+  bool host_stores = false;              ///< kFence: own writes to the host are pending
   /// From a device: the bytes are in the payload's data, and a store is answered once it took
   /// effect.
   bool device = false;

@@ -43,7 +43,7 @@ struct Word {
   std::uint32_t bytes = 8;        ///< access size; for a ring, the size of an entry's accessed part
   std::uint32_t entry_bytes = 0;  ///< ring: distance of its entries; 0: not a ring
   std::uint32_t entries = 0;      ///< ring: number of entries
-  bool consumer_reads = false;  ///< derived: touched by consumer or NIC, so never a lane's own
+  bool consumer_reads = false;    ///< derived: touched by consumer or NIC, so never a lane's own
   Encoding encoding = Encoding::kPlain;
 };
 
@@ -92,7 +92,7 @@ enum class EntryForm : std::uint8_t {
   kMaskedSwap,      ///< 8 B compare-and-swap with masks that sets the word
   kNop,
   kDump,
-  kDcWrite,         ///< RDMA WRITE on a DC initiator, half address vector
+  kDcWrite,  ///< RDMA WRITE on a DC initiator, half address vector
   kDcWriteInline
 };
 
@@ -157,10 +157,10 @@ struct Step {
   std::uint32_t modulus = 0;  ///< kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
-  EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
-  std::uint32_t block = 0;               ///< kStore, Until::kSlotFree: entries beyond index
-  std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
-  std::string id;            ///< name by which --set reaches it; may be empty
+  EntryForm form = EntryForm::kNone;   ///< kStore: the entry whose bytes are stored
+  std::uint32_t block = 0;             ///< kStore, Until::kSlotFree: entries beyond index
+  std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
+  std::string id;                      ///< name by which --set reaches it; may be empty
 };
 
 /// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
@@ -200,8 +200,8 @@ struct NicProgram {
   std::uint32_t doorbell = 0;    ///< the register
   std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
   Completion kind = Completion::kPlain;
-  bool dc = false;               ///< queues are DC initiators
-  bool every = false;            ///< every entry asks for a CQE, not just a message's last
+  bool dc = false;     ///< queues are DC initiators
+  bool every = false;  ///< every entry asks for a CQE, not just a message's last
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.
   std::uint32_t source = kNoWord;  ///< own memory that a put reads

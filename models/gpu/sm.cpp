@@ -40,8 +40,8 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   lane->queue = queue;
   lane->peer = peer;
   lane->alone_on_pe = context->lanes == 1;
-  lane->alone = lane->alone_on_pe || (context->lanes_of_queue[queue] == 1 &&
-                                      !context->program->queues_by_peer);
+  lane->alone = lane->alone_on_pe ||
+                (context->lanes_of_queue[queue] == 1 && !context->program->queues_by_peer);
   lane->at_ps = now_ps();
   lane->payload.set_extension(&lane->access);
   lane->payload.set_data_ptr(lane->bytes.data());
@@ -179,8 +179,7 @@ bool Sm::holds(const Lane& lane, const Step& step) const {
     case Condition::kAlways:
       return true;
     case Condition::kRingWrapped:
-      return lane.index >= program.depth &&
-             (step.modulus == 0 || lane.index % step.modulus == 0);
+      return lane.index >= program.depth && (step.modulus == 0 || lane.index % step.modulus == 0);
     case Condition::kBatchBoundary:
       return lane.puts % program.batch == 0 || lane.op.flush;
     case Condition::kNewestOrMultiple:
@@ -281,8 +280,8 @@ void Sm::store_step(Lane& lane, const Step& step) {
   const double interval = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
   lane.at_ps += cycles_ps(interval * step.count);
   const std::uint64_t value = operand(lane, step, step.value);
-  std::uint32_t total =
-      std::min<std::uint32_t>(step.bytes * step.count, static_cast<std::uint32_t>(lane.bytes.size()));
+  std::uint32_t total = std::min<std::uint32_t>(step.bytes * step.count,
+                                                static_cast<std::uint32_t>(lane.bytes.size()));
   if (step.form != EntryForm::kNone) {
     total = lane.context->encode({step.form, lane.number, lane.queue, lane.index + step.block,
                                   lane.op.bytes, lane.puts, step.block + 1 == lane.entries},
@@ -336,8 +335,8 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     const double ways = lane.fence_cycles > 0 ? lane.fence_cycles : lane.last_fence_cycles;
     lane.last_fence_cycles = ways;
     // The way to the peer is the longest: behind it no line's own distance shows.
-    cycles = lane.stored_to_peer ? spec_.fence_gpu_peer_cycles
-                                 : std::max(spec_.fence_gpu_cycles, ways);
+    cycles =
+        lane.stored_to_peer ? spec_.fence_gpu_peer_cycles : std::max(spec_.fence_gpu_cycles, ways);
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
@@ -403,8 +402,9 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   if (is_private(lane, word, address)) {
     const std::uint64_t operand_value = access.value;
     memory->b_transport(lane.payload, delay);
-    const bool waits = (step.op == StepOp::kSpin && access.value != access.expected) ||
-                       (step.op == StepOp::kPoll && access.counted(access.value) < access.threshold);
+    const bool waits =
+        (step.op == StepOp::kSpin && access.value != access.expected) ||
+        (step.op == StepOp::kPoll && access.counted(access.value) < access.threshold);
     if (waits) {
       access.value = operand_value;
       lane.pending = &step;

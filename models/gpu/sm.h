@@ -80,11 +80,11 @@ class Sm : public sc_core::sc_module {
   struct Lane {
     const RunContext* context = nullptr;
     std::uint32_t number = 0, warp = 0, queue = 0, peer = 0;
-    bool alone = false;          ///< no other lane uses the queue
-    bool alone_on_pe = false;    ///< there is no other lane
-    std::uint32_t home = 0;      ///< the own queue while it visits all
-    std::uint64_t puts = 0;      ///< messages so far
-    std::uint64_t waits = 0;     ///< wait operations so far, this one included
+    bool alone = false;        ///< no other lane uses the queue
+    bool alone_on_pe = false;  ///< there is no other lane
+    std::uint32_t home = 0;    ///< the own queue while it visits all
+    std::uint64_t puts = 0;    ///< messages so far
+    std::uint64_t waits = 0;   ///< wait operations so far, this one included
     std::size_t pc = 0;
     Ps at_ps = 0;  ///< the lane's own time
     Ps stage_from_ps = 0;
@@ -104,7 +104,7 @@ class Sm : public sc_core::sc_module {
     // What a fence must wait for: where stores and atomics went since the last one.
     double fence_cycles = 0;
     double last_fence_cycles = 0;  ///< of the fence before
-    bool host_stores = false;  ///< beyond PCIe: memory or registers
+    bool host_stores = false;      ///< beyond PCIe: memory or registers
     bool host_memory_stores = false, host_entry = false;
     std::uint64_t last_host_store = 0;
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
@@ -144,7 +144,8 @@ class Sm : public sc_core::sc_module {
   Random random_;
   DelayLine<std::uint32_t> resume_;
   struct Counts {
-    std::uint64_t messages = 0, stores = 0, fences_cta = 0, fences_gpu = 0, fences_sys = 0, polls = 0;
+    std::uint64_t messages = 0, stores = 0, fences_cta = 0, fences_gpu = 0, fences_sys = 0,
+                  polls = 0;
   } counters_;
 };
 

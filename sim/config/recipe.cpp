@@ -21,12 +21,15 @@ const Names<AtomicOp> kAtomicNames = {{"add", AtomicOp::kAdd},
                                       {"exchange", AtomicOp::kExchange}};
 const Names<Scope> kScopeNames = {
     {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
-const Names<Value> kValueNames = {
-    {"0", Value::kZero},           {"1", Value::kOne},
-    {"index", Value::kIndex},      {"next", Value::kNext},
-    {"entries", Value::kEntries},  {"mlx5_doorbell", Value::kDoorbell},
-    {"mlx5_record", Value::kRecord}, {"register", Value::kRegister},
-    {"register_next", Value::kRegisterNext}};
+const Names<Value> kValueNames = {{"0", Value::kZero},
+                                  {"1", Value::kOne},
+                                  {"index", Value::kIndex},
+                                  {"next", Value::kNext},
+                                  {"entries", Value::kEntries},
+                                  {"mlx5_doorbell", Value::kDoorbell},
+                                  {"mlx5_record", Value::kRecord},
+                                  {"register", Value::kRegister},
+                                  {"register_next", Value::kRegisterNext}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -92,9 +95,10 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description", "choices", "costs", "depth", "queues", "regions", "words",
-                "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier",
-                "consumer", "peer_consumer", "nic", "placed_by"});
+    root_.only({"protocol", "description", "choices",       "costs", "depth",
+                "queues",   "regions",     "words",         "put",   "put_signal",
+                "get",      "atomic",      "fence",         "quiet", "wait",
+                "barrier",  "consumer",    "peer_consumer", "nic",   "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     read_choices();
@@ -521,7 +525,7 @@ class Reader {
         step.bytes = static_cast<std::uint32_t>(whole(*bytes, 1, 16, key("bytes")));
       if (auto count = node.find("count"))
         step.count = static_cast<std::uint32_t>(whole(*count, 1, 64, key("count")));
-if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
+      if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
         refuse(node, {key("bytes"), key("count")},
                std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
                    " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) + " B",
@@ -634,10 +638,11 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
     if (nic.kind == NicProgram::Completion::kPlain &&
         (words[nic.completion].entry_bytes != 64 ||
          (recipe_.program.depth & (recipe_.program.depth - 1)) != 0))
-      node.at("completes").fail("a plain CQ is a ring of 64 B entries, a power of two of them",
-                                "entry_bytes: 64 and a depth that is a power of two");
-    for (std::uint32_t w : {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target,
-                            nic.signal, nic.sink})
+      node.at("completes")
+          .fail("a plain CQ is a ring of 64 B entries, a power of two of them",
+                "entry_bytes: 64 and a depth that is a power of two");
+    for (std::uint32_t w :
+         {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target, nic.signal, nic.sink})
       if (w != kNoWord) words[w].consumer_reads = true;
     check_entries(node);
   }
