@@ -85,8 +85,8 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
       break;
     case EntryForm::kFetchAdd:
     case EntryForm::kMaskedFetchAdd:
-      request.opcode = entry.form == EntryForm::kFetchAdd ? nic::Opcode::kAtomicFa
-                                                          : nic::Opcode::kMaskedFa;
+      request.opcode =
+          entry.form == EntryForm::kFetchAdd ? nic::Opcode::kAtomicFa : nic::Opcode::kMaskedFa;
       request.opmod = entry.form == EntryForm::kFetchAdd ? 0 : nic::kOpmodAtomic8;
       request.swap_add = 1;
       request.raddr = address(nic.signal);
@@ -319,7 +319,11 @@ void Machine::run(const RunSetup& setup) {
       book->flight(queue, index).bytes = size;
     };
     if (!program.nic.present) continue;
-    nic::Connections connections{&program, &layout, &books[number], number, {},
+    nic::Connections connections{&program,
+                                 &layout,
+                                 &books[number],
+                                 number,
+                                 {},
                                  placements[number].gpu_bytes(),
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
@@ -401,9 +405,9 @@ void Machine::run(const RunSetup& setup) {
   Ps progress_ps = now_ps();
   std::uint64_t journeys = 0;
   do {
-    sc_core::sc_start(std::max(slice, sc_core::sc_time_to_pending_activity() +
-                                            sc_core::sc_get_time_resolution()),
-                      sc_core::SC_EXIT_ON_STARVATION);
+    sc_core::sc_start(
+        std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
+        sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
   } while (sc_core::sc_pending_activity() &&
@@ -421,15 +425,15 @@ void Machine::run(const RunSetup& setup) {
   if (peer_) peer_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
   if (stuck)
-    throw InputError(
-        where + " with protocol " + program.protocol,
-        "it got stuck: " + std::to_string(in_flight) + " messages never complete, " +
-            std::to_string(run.lanes.size() - done_lanes) + " of " +
-            std::to_string(run.lanes.size()) + " lanes wait for ever" +
-            (complaint.empty() ? "" : "; the NIC says: " + complaint),
-        complaint.empty() ? "a wait needs a doorbell before it (flush the last put, or batch less "
-                            "than the puts between waits)"
-                          : "mend what the recipe writes into that entry");
+    throw InputError(where + " with protocol " + program.protocol,
+                     "it got stuck: " + std::to_string(in_flight) + " messages never complete, " +
+                         std::to_string(run.lanes.size() - done_lanes) + " of " +
+                         std::to_string(run.lanes.size()) + " lanes wait for ever" +
+                         (complaint.empty() ? "" : "; the NIC says: " + complaint),
+                     complaint.empty()
+                         ? "a wait needs a doorbell before it (flush the last put, or batch less "
+                           "than the puts between waits)"
+                         : "mend what the recipe writes into that entry");
 }
 
 void Machine::clear_counters() {

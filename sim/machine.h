@@ -23,7 +23,6 @@
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
 #include "sim/peer_side.h"
-#include "sim/peer_side.h"
 #include "traces/trace.h"
 
 namespace marrow::sim {

@@ -104,7 +104,7 @@ class Fields {
 };
 
 std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, const char* key) {
-  constexpr std::string_view kNames[] = {"put",   "put_signal", "get",     "atomic",
+  constexpr std::string_view kNames[] = {"put",   "put_signal", "get", "atomic",
                                          "fence", "quiet",      "wait"};
   if (!node.IsSequence() || node.size() == 0)
     throw InputError(place(path, node.Mark()), fmt::format("{}: is no list of operations", key),
@@ -150,10 +150,9 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
 
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
-  constexpr std::string_view kKeys[] = {
-      "name",          "protocol", "choices",    "warps",      "queues",
-      "puts_per_warp", "bytes",    "wait_every", "gap_cycles", "sms",
-      "does",          "peer_does"};
+  constexpr std::string_view kKeys[] = {"name",       "protocol",      "choices", "warps",
+                                        "queues",     "puts_per_warp", "bytes",   "wait_every",
+                                        "gap_cycles", "sms",           "does",    "peer_does"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");

@@ -45,9 +45,9 @@ Run run_from(const v1::Run& in) {
   out.choices.insert(in.choices().begin(), in.choices().end());
   out.lanes.reserve(static_cast<std::size_t>(in.lanes_size()));
   for (const v1::Lane& lane : in.lanes())
-    out.lanes.push_back(
-        {lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt, lane.queue(),
-         lane.pe(), lane.peer_known() ? std::optional(lane.peer()) : std::nullopt});
+    out.lanes.push_back({lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt,
+                         lane.queue(), lane.pe(),
+                         lane.peer_known() ? std::optional(lane.peer()) : std::nullopt});
   out.queues = in.queues();
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());

@@ -422,9 +422,8 @@ Scenario varied(Scenario run, const std::string& key, const std::pair<std::strin
 using Results = std::map<std::string, Spread>;
 
 /// The metrics of one run, their samples pooled over seeds.
-Results simulate(const Scenario& scenario,
-                                               const std::set<Metric>& metrics,
-                                               const MeasurementOptions& options) {
+Results simulate(const Scenario& scenario, const std::set<Metric>& metrics,
+                 const MeasurementOptions& options) {
   std::vector<std::string> system_sets, protocol_sets;
   const std::string prefix = "protocol.";
   for (const std::string& set : scenario.sets)
@@ -504,8 +503,8 @@ Results bench(const Table& table, const MeasurementOptions& options) {
   for (const Cell& cell : table.cells) {
     if (!cell.not_covered.empty()) continue;
     if (!systems.contains(cell.system))
-      systems[cell.system] = config::bind(config::load_system(
-          system_file(cell.system, options.config_dir), options.system_sets));
+      systems[cell.system] = config::bind(
+          config::load_system(system_file(cell.system, options.config_dir), options.system_sets));
     results[cell.id] = {predict_pcie_bench(systems[cell.system], cell.pcie), kNone, kNone};
   }
   return results;
@@ -538,10 +537,10 @@ struct Job {
 std::string report_of(const Job& job, const MeasurementOptions& options) {
   nlohmann::json report = nlohmann::json::object();
   try {
-    const Results results = job.table->kind == Kind::kPcieBench   ? bench(*job.table, options)
-                            : job.table->kind == Kind::kPeerProbe ? probe(*job.table, options)
-                                                                  : simulate(job.scenario,
-                                                                             job.metrics, options);
+    const Results results = job.table->kind == Kind::kPcieBench ? bench(*job.table, options)
+                            : job.table->kind == Kind::kPeerProbe
+                                ? probe(*job.table, options)
+                                : simulate(job.scenario, job.metrics, options);
     for (const auto& [key, spread] : results) report[key] = {spread.median, spread.p10, spread.p90};
   } catch (const std::exception& error) {
     report = {{"fault", error.what()}};
@@ -825,8 +824,7 @@ std::vector<Prediction> predict(const std::vector<Table>& tables,
     std::vector<Spread> metrics;
     for (const std::size_t number : needed[i]) {
       const Job& of = jobs[number];
-      const std::string& key =
-          prediction.table->kind == Kind::kSimulation ? cell.stage : cell.id;
+      const std::string& key = prediction.table->kind == Kind::kSimulation ? cell.stage : cell.id;
       if (const auto it = of.results.find(key); it != of.results.end())
         metrics.push_back(it->second);
       else if (prediction.fault.empty())

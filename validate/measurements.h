@@ -100,9 +100,9 @@ struct Table {
   std::vector<Cell> cells;
 };
 
-/// Reads one file, or all *.yaml of a folder and its folders by name. config_dir: where systems/ and protocols/
-/// are. Throws InputError, naming file, line and key, for everything that is not as described in
-/// validate/measurements/README.md.
+/// Reads one file, or all *.yaml of a folder and its folders by name. config_dir: where systems/
+/// and protocols/ are. Throws InputError, naming file, line and key, for everything that is not as
+/// described in validate/measurements/README.md.
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir);
 
 /// What one simulation showed.

@@ -175,8 +175,7 @@ void InferredPlacement::apply(const config::Recipe& recipe, const QueueLayout& l
       const auto page = std::make_pair(seen.region, seen.page);
       const bool has_sm = sm_known.count(seen.sm) > 0, has_page = page_known.count(page) > 0;
       if (has_page && !has_sm) sm_votes[seen.sm] += page_side[page] != seen.far ? 1 : -1;
-      if (has_sm && !has_page)
-        page_votes[page] += placement.sm_side(seen.sm) != seen.far ? 1 : -1;
+      if (has_sm && !has_page) page_votes[page] += placement.sm_side(seen.sm) != seen.far ? 1 : -1;
     }
     for (const auto& [sm, votes] : sm_votes) {
       placement.set_sm_side(sm, votes > 0);

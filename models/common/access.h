@@ -9,8 +9,8 @@
 
 namespace marrow {
 
-/// What a GPU sees: its own memory at 0, host memory, a window for the memory of each GPU that NVLink
-/// reaches, and the NIC's registers. The address decides which way an access takes.
+/// What a GPU sees: its own memory at 0, host memory, a window for the memory of each GPU that
+/// NVLink reaches, and the NIC's registers. The address decides which way an access takes.
 constexpr std::uint64_t kHostBase = std::uint64_t{1} << 40;
 constexpr std::uint64_t kPeerBase = std::uint64_t{1} << 41;
 constexpr std::uint64_t kNicBase = std::uint64_t{1} << 45;
@@ -56,11 +56,11 @@ struct Access : tlm::tlm_extension<Access> {
   std::uint64_t threshold = 0;  ///< kPoll: done once the word is at least this
   Encoding encoding = Encoding::kPlain;  ///< kPoll: how the word holds the count
   std::uint32_t entries = 0;             ///< kPoll, Encoding::kOwner: the ring's length
-  Ps retry_ps = 0;              ///< kSpin, kPoll: requester's own cost of a round
-  std::uint32_t rounds = 0;     ///< answer: loads or attempts made
-  Scope scope = Scope::kNone;   ///< kFence
-  Ps least_ps = 0;              ///< kFence: what it takes if it meets no host read
-  bool host_stores = false;     ///< kFence: own writes to the host are pending
+  Ps retry_ps = 0;                       ///< kSpin, kPoll: requester's own cost of a round
+  std::uint32_t rounds = 0;              ///< answer: loads or attempts made
+  Scope scope = Scope::kNone;            ///< kFence
+  Ps least_ps = 0;                       ///< kFence: what it takes if it meets no host read
+  bool host_stores = false;              ///< kFence: own writes to the host are pending
   /// From a device: the bytes are in the payload's data, and a store is answered once it took
   /// effect.
   bool device = false;

@@ -14,10 +14,10 @@ namespace marrow {
 /// passed (-1: not yet).
 struct Flight {
   Journey journey;
-  Ps issued_ps = -1;     ///< lane: last issue step
-  Ps arrived_ps = -1;    ///< its announcement reached the consumer's memory
-  Ps started_ps = -1;    ///< the consumer turned to this entry
-  Ps fetched_ps = -1;    ///< entry read
+  Ps issued_ps = -1;   ///< lane: last issue step
+  Ps arrived_ps = -1;  ///< its announcement reached the consumer's memory
+  Ps started_ps = -1;  ///< the consumer turned to this entry
+  Ps fetched_ps = -1;  ///< entry read
   // What lies between, where there is a NIC.
   Ps translated_ps = -1;   ///< addresses and connection known
   Ps gathered_ps = -1;     ///< payload's first packet ready
@@ -27,7 +27,7 @@ struct Flight {
   Ps placed_ps = -1;       ///< payload visible in far memory
   Ps acked_ps = -1;        ///< acknowledgement back
   Ps completed_ps = -1;    ///< completion visible where it is polled
-  Ps seen_ps = -1;       ///< lane saw the completion
+  Ps seen_ps = -1;         ///< lane saw the completion
   bool lane_done = false;
   bool filler = false;      ///< not the first entry of its message
   std::uint64_t bytes = 0;  ///< payload

@@ -43,7 +43,7 @@ struct Word {
   std::uint32_t bytes = 8;        ///< access size; for a ring, the size of an entry's accessed part
   std::uint32_t entry_bytes = 0;  ///< ring: distance of its entries; 0: not a ring
   std::uint32_t entries = 0;      ///< ring: number of entries
-  bool consumer_reads = false;  ///< derived: touched by consumer or NIC, so never a lane's own
+  bool consumer_reads = false;    ///< derived: touched by consumer or NIC, so never a lane's own
   Encoding encoding = Encoding::kPlain;
 };
 
@@ -232,8 +232,8 @@ struct NicProgram {
   std::uint32_t doorbell = 0;    ///< the register
   std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
   Completion kind = Completion::kPlain;
-  bool dc = false;               ///< queues are DC initiators
-  bool every = false;            ///< every entry asks for a CQE, not just a message's last
+  bool dc = false;     ///< queues are DC initiators
+  bool every = false;  ///< every entry asks for a CQE, not just a message's last
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.
   std::uint32_t source = kNoWord;  ///< own memory that a put reads

@@ -414,7 +414,8 @@ void L2::wrote(std::uint64_t address, std::uint32_t bytes, Ps at_ps) {
   for (std::uint64_t line = address / Placement::kLineBytes;
        line <= (address + bytes - 1) / Placement::kLineBytes; ++line)
     mark_written(0, line * Placement::kLineBytes);
-  for (auto it = polled_.lower_bound(address); it != polled_.end() && it->first < address + bytes;) {
+  for (auto it = polled_.lower_bound(address);
+       it != polled_.end() && it->first < address + bytes;) {
     const auto [word_address, word] = *it++;
     changed(word_address, *word, at_ps);
   }

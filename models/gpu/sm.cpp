@@ -379,8 +379,8 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     const double ways = lane.fence_cycles > 0 ? lane.fence_cycles : lane.last_fence_cycles;
     lane.last_fence_cycles = ways;
     // The way to the peer is the longest: behind it no line's own distance shows.
-    cycles = lane.stored_to_peer ? spec_.fence_gpu_peer_cycles
-                                 : std::max(spec_.fence_gpu_cycles, ways);
+    cycles =
+        lane.stored_to_peer ? spec_.fence_gpu_peer_cycles : std::max(spec_.fence_gpu_cycles, ways);
     if (pending) cycles = std::max(cycles, spec_.fence_gpu_host_cycles);
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
@@ -448,8 +448,9 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   if (is_private(lane, word, address)) {
     const std::uint64_t operand_value = access.value;
     memory->b_transport(lane.payload, delay);
-    const bool waits = (step.op == StepOp::kSpin && access.value != access.expected) ||
-                       (step.op == StepOp::kPoll && access.counted(access.value) < access.threshold);
+    const bool waits =
+        (step.op == StepOp::kSpin && access.value != access.expected) ||
+        (step.op == StepOp::kPoll && access.counted(access.value) < access.threshold);
     if (waits) {
       access.value = operand_value;
       lane.pending = &step;

@@ -114,7 +114,7 @@ class Sm : public sc_core::sc_module {
     // What a fence must wait for: where stores and atomics went since the last one.
     double fence_cycles = 0;
     double last_fence_cycles = 0;  ///< of the fence before
-    bool host_stores = false;  ///< beyond PCIe: memory or registers
+    bool host_stores = false;      ///< beyond PCIe: memory or registers
     bool host_memory_stores = false, host_entry = false;
     std::uint64_t last_host_store = 0;
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
@@ -160,7 +160,8 @@ class Sm : public sc_core::sc_module {
   Random random_;
   DelayLine<std::uint32_t> resume_;
   struct Counts {
-    std::uint64_t messages = 0, stores = 0, fences_cta = 0, fences_gpu = 0, fences_sys = 0, polls = 0;
+    std::uint64_t messages = 0, stores = 0, fences_cta = 0, fences_gpu = 0, fences_sys = 0,
+                  polls = 0;
   } counters_;
 };
 

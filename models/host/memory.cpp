@@ -77,8 +77,8 @@ void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
   sc_core::sc_time delay =
       sc_core::sc_time::from_value(static_cast<std::uint64_t>(arrival.extra_ps));
   if (access.device && access.kind != AccessKind::kAtomic) {
-    const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        arrival.payload->get_streaming_width(), memory_.size() - offset));
+    const auto bytes = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(arrival.payload->get_streaming_width(), memory_.size() - offset));
     if (access.kind == AccessKind::kStore) {
       std::copy_n(arrival.payload->get_data_ptr(), bytes, memory_.data(offset));
       if (watch_ && arrival.address >= watch_begin_ && arrival.address < watch_end_)

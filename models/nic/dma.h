@@ -34,8 +34,8 @@ struct Dma : tlm::tlm_generic_payload {
   Purpose purpose = Purpose::kEntries;
   std::uint32_t queue = 0;
   std::uint64_t index = 0, count = 0;
-  Ps rest_ps = 0;   ///< of a write: its last byte came so long after its first
-  Ps first_ps = 0;  ///< of a read, from done() on: when its first byte is here
+  Ps rest_ps = 0;                 ///< of a write: its last byte came so long after its first
+  Ps first_ps = 0;                ///< of a read, from done() on: when its first byte is here
   Ps memory_ps = 0, last_ps = 0;  ///< the channel's own: when it is at the memory; all is here
   Access access;
   /// Entries, a CQE, or the first 8 bytes of a payload.

@@ -104,9 +104,9 @@ void Requester::activate(std::uint32_t q, Ps at_ps) {
 void Requester::fetch(std::uint32_t q, Ps at_ps) {
   Queue& queue = queues_[q];
   const std::uint64_t depth = to_.program->depth;
-  const std::uint64_t count = std::min({queue.announced - queue.fetched,
-                                        static_cast<std::uint64_t>(spec_.fetch_entries),
-                                        depth - queue.fetched % depth});
+  const std::uint64_t count =
+      std::min({queue.announced - queue.fetched, static_cast<std::uint64_t>(spec_.fetch_entries),
+                depth - queue.fetched % depth});
   for (std::uint64_t i = queue.fetched; i < queue.fetched + count; ++i)
     if (Flight* f = to_.book->message(q, i)) f->started_ps = at_ps;
   ++counters_.fetches;
@@ -139,9 +139,8 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
     }
     case Dma::Purpose::kGather: {
       Queue& queue = queues_[dma.queue];
-      const auto it = std::find_if(queue.sent.begin(), queue.sent.end(), [&](const Sent& s) {
-        return s.message.index == dma.index;
-      });
+      const auto it = std::find_if(queue.sent.begin(), queue.sent.end(),
+                                   [&](const Sent& s) { return s.message.index == dma.index; });
       if (it == queue.sent.end()) return;
       it->message.value = dma.head();
       it->ready = true;
@@ -149,7 +148,8 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       it->first_ps = it->last_ps;
       // Cut-through: the first packet leaves while later ones still come in, evenly.
       if (const std::uint64_t bytes = dma.get_data_length(); bytes > fabric_.mtu_bytes()) {
-        const double later = 1 - static_cast<double>(fabric_.mtu_bytes()) / static_cast<double>(bytes);
+        const double later =
+            1 - static_cast<double>(fabric_.mtu_bytes()) / static_cast<double>(bytes);
         it->first_ps -= static_cast<Ps>(static_cast<double>(at_ps - dma.first_ps) * later);
       }
       drain(dma.queue);
@@ -193,8 +193,7 @@ void Requester::entries_here(std::uint32_t q, std::uint64_t index,
 Ps Requester::context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps) {
   Ps spent_ps = ps_from_ns(spec_.translate_ns);
   if (!contexts_.look(q)) spent_ps += ps_from_ns(spec_.miss_ns);
-  if (address != 0 &&
-      !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
+  if (address != 0 && !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
     spent_ps += ps_from_ns(spec_.miss_ns);
   return at_ps + spent_ps;
 }
@@ -205,8 +204,7 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   const DecodeResult entry = decode(bytes, to_.program->nic.dc ? Transport::kDc : Transport::kRc);
   const WorkRequest& request = entry.request;
   if (!entry.ok() || request.qpn != q || request.index != (index & 0xffff)) {
-    fail(q, index, request.opcode,
-         entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
+    fail(q, index, request.opcode, entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
          entry.ok() ? "the entry is not the one announced: its index or queue pair number differ"
                     : entry.reason,
          at_ps);
@@ -220,8 +218,8 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
   Flight* f = to_.book->message(q, index);
   if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
-  const bool gathers = !request.is_inline && request.bytes > 0 &&
-                       request.opcode == Opcode::kRdmaWrite;
+  const bool gathers =
+      !request.is_inline && request.bytes > 0 && request.opcode == Opcode::kRdmaWrite;
   Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
   sent.opcode = request.opcode;
@@ -340,7 +338,8 @@ void Requester::answered(const wire::Message& message, Ps at_ps) {
            "the entry's remote address lies outside registered memory", known_ps);
       return;
     }
-    if (cumulative && sent.message.psn == message.psn && sent.message.kind != Kind::kWrite) continue;
+    if (cumulative && sent.message.psn == message.psn && sent.message.kind != Kind::kWrite)
+      continue;
     sent.done = true;
     sent.done_ps = known_ps;
     if (Flight* f = to_.book->message(message.queue, sent.message.index)) f->acked_ps = known_ps;
@@ -372,8 +371,7 @@ void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome s
   const std::uint64_t number = queue.cqes++;
   Dma& dma = dma_.take(Dma::Purpose::kCqe, q, sent.message.index);
   Completion cqe;
-  cqe.opcode =
-      syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
+  cqe.opcode = syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
   cqe.owner = nic.kind == NicProgram::Completion::kCollapsed
                   ? 0
                   : cqe_owner(number, std::max(word.entries, 1u));

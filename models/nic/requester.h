@@ -28,8 +28,8 @@ struct Connections {
   const Program* program = nullptr;
   const QueueLayout* layout = nullptr;
   JourneyBook* book = nullptr;
-  std::uint32_t port = 0;                ///< own port of the fabric
-  std::vector<std::uint32_t> peers;      ///< by queue: the port at the other end
+  std::uint32_t port = 0;                       ///< own port of the fabric
+  std::vector<std::uint32_t> peers;             ///< by queue: the port at the other end
   std::uint64_t gpu_bytes = 0, host_bytes = 0;  ///< registered memory
 };
 
@@ -68,11 +68,11 @@ class Requester : public sc_core::sc_module {
   struct Queue {
     std::uint64_t announced = 0, fetched = 0;
     bool fetching = false, waiting = false, failed = false;
-    Ps free_ps = 0;           ///< until the next message may be worked on
-    Ps done_ps = 0;           ///< of the last entry that is done
-    Ps seen_ps = 0;           ///< last doorbell was understood
+    Ps free_ps = 0;  ///< until the next message may be worked on
+    Ps done_ps = 0;  ///< of the last entry that is done
+    Ps seen_ps = 0;  ///< last doorbell was understood
     std::deque<Sent> sent;
-    std::size_t next = 0;     ///< of `sent`: first that has not left
+    std::size_t next = 0;  ///< of `sent`: first that has not left
     std::uint64_t psn = 0;
     std::uint64_t cqes = 0;
     std::uint64_t completed = 0;  ///< entries below are told to be complete

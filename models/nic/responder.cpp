@@ -71,7 +71,8 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
   ++counters_.requests;
   const Ps begin_ps = std::max(at_ps, free_ps_);
   Ps ready_ps = begin_ps + ps_from_ns(spec_.receive_ns);
-  const std::uint64_t connection = static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue;
+  const std::uint64_t connection =
+      static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue;
   if (!contexts_.look(connection)) ready_ps += ps_from_ns(spec_.miss_ns);
   if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
     ready_ps += ps_from_ns(spec_.miss_ns);

@@ -45,8 +45,8 @@ class Responder : public sc_core::sc_module {
   Connections to_;
   Ps free_ps_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> expected_;  ///< psn, by sender and its queue
-  std::unordered_map<std::uint64_t, bool> told_;  ///< a gap was reported already
-  std::vector<wire::Message> kept_;               ///< requests with accesses under way
+  std::unordered_map<std::uint64_t, bool> told_;               ///< a gap was reported already
+  std::vector<wire::Message> kept_;                            ///< requests with accesses under way
   std::vector<std::size_t> kept_free_;
   std::deque<std::size_t> atomics_;  ///< waiting; the front is under way
   bool atomic_under_way_ = false;

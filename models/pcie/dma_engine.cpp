@@ -37,8 +37,7 @@ Ps alone_ps(const std::vector<Hop>& hops, const Train& train, std::uint64_t tlp_
   Ps sum_ps = slowest_ps(hops, train) - slowest_ps(hops, {train.kind, 1, tlp_bytes});
   for (const Hop& hop : hops) {
     sum_ps += hop.latency_ps;
-    if (hop.link && !hop.cuts_through)
-      sum_ps += hop.link->length_ps({train.kind, 1, tlp_bytes});
+    if (hop.link && !hop.cuts_through) sum_ps += hop.link->length_ps({train.kind, 1, tlp_bytes});
   }
   return sum_ps;
 }
@@ -218,8 +217,8 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
   return data;
 }
 
-WriteTimes DmaEngine::write(const Path& path, Ps at_ps, std::uint64_t address,
-                            std::uint64_t bytes, Ps rest_ps) {
+WriteTimes DmaEngine::write(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes,
+                            Ps rest_ps) {
   const auto mps = static_cast<std::uint64_t>(pcie_.mps_bytes);
   gather_free_ps_ = std::max(at_ps + ps_from_ns(dma_.setup_ns), gather_free_ps_) +
                     bus_ps(dma_.write_turn_ns, dma_.write_beat_bytes, dma_.write_beat_ns, bytes);

@@ -13,8 +13,8 @@ namespace marrow::pcie {
 
 struct ReadTimes {
   Ps memory_ps = 0;  ///< the first request is at the memory
-  Ps first_ps = 0;  ///< the first byte can be used in the device
-  Ps last_ps = 0;   ///< all can
+  Ps first_ps = 0;   ///< the first byte can be used in the device
+  Ps last_ps = 0;    ///< all can
 };
 
 struct WriteTimes {

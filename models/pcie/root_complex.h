@@ -34,8 +34,8 @@ class RootComplex : public sc_core::sc_module {
                                      sc_core::sc_time& delay);
 
   const HostSpec host_;
-  Ps last_posted_ps_ = 0;         ///< of what came up the GPU's link
-  Ps device_posted_ps_ = 0;       ///< of what came from a device
+  Ps last_posted_ps_ = 0;    ///< of what came up the GPU's link
+  Ps device_posted_ps_ = 0;  ///< of what came from a device
 
   std::vector<Ps> posted_by_sm_ps_;  ///< -1: nothing yet
 };

@@ -19,9 +19,8 @@ Switch::Switch(sc_core::sc_module_name name, const SwitchSpec& spec, Link& gpu_l
   gpu_path_.back = registers_;
   host_path_.out = {{nic, Way::kUp, host_ps}};
   host_path_.back = {{nullptr, Way::kUp, host_ps}, {nic, Way::kDown, 0}};
-  gpu_path_.read_latency = host_path_.read_latency = [](std::uint64_t, std::uint64_t) {
-    return Ps{0};
-  };
+  gpu_path_.read_latency =
+      host_path_.read_latency = [](std::uint64_t, std::uint64_t) { return Ps{0}; };
 }
 
 tlm::tlm_sync_enum Switch::gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,

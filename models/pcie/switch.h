@@ -31,9 +31,7 @@ class Switch : public sc_core::sc_module {
 
   /// Between the NIC and the memory that an address lies in. Memory's own latency is what the
   /// access takes there.
-  const Path& path(std::uint64_t address) const {
-    return is_own(address) ? gpu_path_ : host_path_;
-  }
+  const Path& path(std::uint64_t address) const { return is_own(address) ? gpu_path_ : host_path_; }
 
  private:
   tlm::tlm_sync_enum gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,

@@ -94,8 +94,8 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
     for (std::uint64_t i = 0, rest = bytes; i < count; ++i) {
       const std::uint64_t packet = i + 1 < count ? whole : rest;
       rest -= packet;
-      const Ps ready_ps = first_ps + (last_ps - first_ps) * static_cast<Ps>(i) /
-                                         static_cast<Ps>(count - 1);
+      const Ps ready_ps =
+          first_ps + (last_ps - first_ps) * static_cast<Ps>(i) / static_cast<Ps>(count - 1);
       const Crossing one = cross(out, in, packet, packet_ps, ready_ps, ready_ps);
       if (i == 0) way = one;
       way.sent = one.sent;

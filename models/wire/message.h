@@ -14,7 +14,7 @@ struct Message {
     kRead,
     kAtomic,
     kAck,
-    kNak,  ///< a request before `psn` is missing
+    kNak,      ///< a request before `psn` is missing
     kRefused,  ///< remote access error
     kReadResponse,
     kAtomicResponse
@@ -28,9 +28,9 @@ struct Message {
   std::uint64_t index = 0;         ///< work queue position at the requester
   std::uint64_t address = 0;       ///< in the responder's memory
   std::uint64_t bytes = 0;         ///< payload
-  std::uint64_t value = 0;   ///< the payload's first 8 bytes, an atomic's operand or its old value
+  std::uint64_t value = 0;  ///< the payload's first 8 bytes, an atomic's operand or its old value
   std::uint64_t compare = 0;
-  Ps rest_ps = 0;  ///< on arrival: its last packet came so long after its first
+  Ps rest_ps = 0;               ///< on arrival: its last packet came so long after its first
   JourneyBook* book = nullptr;  ///< the requester's
 };
 

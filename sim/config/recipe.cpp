@@ -21,12 +21,15 @@ const Names<AtomicOp> kAtomicNames = {{"add", AtomicOp::kAdd},
                                       {"exchange", AtomicOp::kExchange}};
 const Names<Scope> kScopeNames = {
     {"none", Scope::kNone}, {"cta", Scope::kCta}, {"gpu", Scope::kGpu}, {"sys", Scope::kSys}};
-const Names<Value> kValueNames = {
-    {"0", Value::kZero},           {"1", Value::kOne},
-    {"index", Value::kIndex},      {"next", Value::kNext},
-    {"entries", Value::kEntries},  {"mlx5_doorbell", Value::kDoorbell},
-    {"mlx5_record", Value::kRecord}, {"register", Value::kRegister},
-    {"register_next", Value::kRegisterNext}};
+const Names<Value> kValueNames = {{"0", Value::kZero},
+                                  {"1", Value::kOne},
+                                  {"index", Value::kIndex},
+                                  {"next", Value::kNext},
+                                  {"entries", Value::kEntries},
+                                  {"mlx5_doorbell", Value::kDoorbell},
+                                  {"mlx5_record", Value::kRecord},
+                                  {"register", Value::kRegister},
+                                  {"register_next", Value::kRegisterNext}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -659,10 +662,11 @@ class Reader {
     if (nic.kind == NicProgram::Completion::kPlain &&
         (words[nic.completion].entry_bytes != 64 ||
          (recipe_.program.depth & (recipe_.program.depth - 1)) != 0))
-      node.at("completes").fail("a plain CQ is a ring of 64 B entries, a power of two of them",
-                                "entry_bytes: 64 and a depth that is a power of two");
-    for (std::uint32_t w : {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target,
-                            nic.signal, nic.sink})
+      node.at("completes")
+          .fail("a plain CQ is a ring of 64 B entries, a power of two of them",
+                "entry_bytes: 64 and a depth that is a power of two");
+    for (std::uint32_t w :
+         {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target, nic.signal, nic.sink})
       if (w != kNoWord) words[w].consumer_reads = true;
     check_entries(node);
   }

@@ -15,31 +15,32 @@ struct Binding {
 };
 
 // One line declares, reads, checks and documents a parameter.
-#define GPU(key, member, min, max, doc)                                                \
-  {                                                                                    \
+#define GPU(key, member, min, max, doc)                                                       \
+  {                                                                                           \
     {"gpu." key, min, max, doc, "gpu"}, [](SystemSpec& s) -> double& { return s.gpu.member; } \
   }
 #define PCIE(key, member, min, max, doc)                                                 \
   {                                                                                      \
     {"pcie." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.pcie.member; } \
   }
-#define DMA(key, member, min, max, doc)                                                \
-  {                                                                                    \
+#define DMA(key, member, min, max, doc)                                                       \
+  {                                                                                           \
     {"dma." key, min, max, doc, "dma"}, [](SystemSpec& s) -> double& { return s.dma.member; } \
   }
-// Of a host's parameters some are about GPU and CPU threads, some about its root complex and sockets
-// as pcie-bench sees them.
+// Of a host's parameters some are about GPU and CPU threads, some about its root complex and
+// sockets as pcie-bench sees them.
 #define HOST(group, key, member, min, max, doc)                                                 \
   {                                                                                             \
     {"host." key, min, max, doc, group}, [](SystemSpec& s) -> double& { return s.host.member; } \
   }
-#define NET(key, member, min, max, doc)                                          \
-  {                                                                              \
+#define NET(key, member, min, max, doc)                                            \
+  {                                                                                \
     {key, min, max, doc, "nic"}, [](SystemSpec& s) -> double& { return s.member; } \
   }
-#define NVLINK(key, member, min, max, doc)                                                   \
-  {                                                                                          \
-    {"nvlink." key, min, max, doc, "nvlink"}, [](SystemSpec& s) -> double& { return s.nvlink.member; } \
+#define NVLINK(key, member, min, max, doc)                       \
+  {                                                              \
+    {"nvlink." key, min, max, doc, "nvlink"},                    \
+        [](SystemSpec& s) -> double& { return s.nvlink.member; } \
   }
 
 const std::vector<Binding>& bindings() {
@@ -135,19 +136,22 @@ const std::vector<Binding>& bindings() {
       DMA("write_beat_ns", write_beat_ns, 0, 10000, "a beat of that bus; 0: nothing is stored"),
       HOST("root", "write_buffer_bytes", write_buffer_bytes, 64, 1e9,
            "posted writes that the root complex holds: what it gives credits for"),
-      HOST("root", "write_drain_gbps", write_drain_gbps, 0.1, 1e6, "rate at which memory takes them"),
+      HOST("root", "write_drain_gbps", write_drain_gbps, 0.1, 1e6,
+           "rate at which memory takes them"),
       HOST("root", "socket_hop_ns", socket_hop_ns, 0, 10000, "to the other socket, one way"),
       HOST("gpu", "poll_ns", poll_ns, 0.1, 100000, "a look of a polling thread at one cached word"),
       HOST("gpu", "notice_ns", notice_ns, 0, 100000,
            "device write at the memory until a polling core can have the word"),
       HOST("gpu", "notice_spread_ns", notice_spread_ns, 0, 100000, "half width of its variation"),
-      HOST("gpu", "snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
+      HOST("gpu", "snoop_ns", snoop_ns, 0, 100000,
+           "more for a device read of a line a core wrote last"),
       HOST("gpu", "device_written_ns", device_written_ns, 0, 100000,
            "more for a device read of a line a device wrote last"),
       HOST("gpu", "read_after_store_ns", read_after_store_ns, 0, 100000,
            "a device write at the memory until a read behind it is served"),
       HOST("gpu", "copy_overhead_ns", copy_overhead_ns, 0, 100000, "memcpy, fixed part"),
-      HOST("gpu", "copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
+      HOST("gpu", "copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000,
+           "memcpy within the L1, GB/s times 8"),
       HOST("gpu", "copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
       HOST("gpu", "copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
       NET("cluster.pes_count", pes, 2, 64, "processing elements, each a GPU with its NIC"),

@@ -85,8 +85,9 @@ TEST_F(SmTest, SpendsWhatTheHandScheduleSaysForTwoPuts) {
 }
 
 TEST_F(SmTest, GoesStraightOnWhereItDoesNotWait) {
-  const Journeys journeys = replay(round_system(), small_recipe(kWholePut),
-                                   {{0, 0, {{OpKind::kPut, 0, false, false, 100}, {OpKind::kPut, 0, false, false, 0}}}});
+  const Journeys journeys =
+      replay(round_system(), small_recipe(kWholePut),
+             {{0, 0, {{OpKind::kPut, 0, false, false, 100}, {OpKind::kPut, 0, false, false, 0}}}});
   ASSERT_EQ(journeys.all.size(), 2u);
   EXPECT_EQ(journeys.all[1].start_ps, 1'312'000 + 100'000) << "issue and 100 cycles of other work";
   EXPECT_EQ(journeys.all[0].waited_ps, 0);

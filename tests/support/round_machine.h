@@ -45,6 +45,7 @@ inline GpuSpec round_gpu() {
 
 inline config::SystemSpec round_system() {
   config::SystemSpec spec;
+  spec.has_gpu = true;
   spec.gpu = round_gpu();
   spec.pcie.generation = 5;
   spec.pcie.lanes = 16;

@@ -128,7 +128,8 @@ inline config::Recipe small_recipe(const Steps& put) {
   }
   program.of(OpKind::kPut) = put;
   for (std::uint32_t i = 0; i < program.of(OpKind::kPut).size(); ++i)
-    if (program.of(OpKind::kPut)[i].op == StepOp::kSkipUnless) program.of(OpKind::kPut)[i].target += i + 1;
+    if (program.of(OpKind::kPut)[i].op == StepOp::kSkipUnless)
+      program.of(OpKind::kPut)[i].target += i + 1;
   program.of(OpKind::kPut).push_back({});
   ConsumerProgram& consumer = program.consumer;
   consumer.announcement = kBell;

@@ -11,37 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/yaml_source.h"
+#include "validate/measurements.h"
 
 namespace marrow::validate {
 namespace {
 
 const std::string kRoot = MARROW_ROOT;
 
-struct Cell {
-  std::string id, system, role;
-  PcieBenchCase what;
-  double value = 0;
-};
-
-std::vector<Cell> cells() {
-  const auto file = config::YamlNode::open(kRoot + "/validate/measurements/pcie-bench/pcie-bench.yaml");
-  std::vector<Cell> all;
-  for (const auto& row : file.at("rows").items()) {
-    row.only({"id", "system", "test", "size_bytes", "window_bytes", "iommu", "memory", "value",
-              "unit", "avg", "role", "note"});
-    Cell cell;
-    cell.id = row.at("id").text();
-    cell.role = row.at("role").one_of({"fit", "predicted", "none"});
-    if (const auto system = row.find("system")) cell.system = system->text();
-    const auto test = pcie_test(row.at("test").text());
-    if (!test) row.at("test").fail("no such test");
-    cell.what = {*test, static_cast<std::uint64_t>(row.at("size_bytes").integer(1, 4096)),
-                 static_cast<std::uint64_t>(row.at("window_bytes").integer(64)), row.has("memory")};
-    cell.value = row.at("value").number(0);
-    all.push_back(cell);
-  }
-  return all;
+const Table& table() {
+  static const std::vector<Table> tables = load_measurements(
+      kRoot + "/validate/measurements/pcie-bench/pcie-bench.yaml", kRoot + "/configs");
+  return tables.front();
 }
 
 double predict(const Cell& cell) {
@@ -49,20 +29,21 @@ double predict(const Cell& cell) {
   if (!systems.contains(cell.system))
     systems[cell.system] =
         config::bind(config::load_system(kRoot + "/configs/systems/" + cell.system + ".yaml"));
-  return predict_pcie_bench(systems[cell.system], cell.what);
+  return predict_pcie_bench(systems[cell.system], cell.pcie);
 }
 
 /// The cells whose id starts with `prefix`; with MARROW_SHOW set they are printed.
 std::map<std::string, double> errors(const std::string& prefix) {
   std::map<std::string, double> all;
-  for (const Cell& cell : cells()) {
-    if (!cell.id.starts_with(prefix) || cell.role == "none") continue;
+  for (const Cell& cell : table().cells) {
+    if (!cell.id.starts_with(prefix) || !cell.not_covered.empty()) continue;
     const double predicted = predict(cell);
     all[cell.id] = predicted / cell.value - 1;
     if (std::getenv("MARROW_SHOW"))
-      std::cout << cell.id << ' ' << cell.role << ' ' << cell.what.size_bytes << " B: measured "
-                << cell.value << ", predicted " << std::setprecision(5) << predicted << ", "
-                << std::showpos << std::setprecision(3) << 100 * all[cell.id] << " %\n"
+      std::cout << cell.id << ' ' << name(cell.role) << ' ' << cell.pcie.size_bytes
+                << " B: measured " << cell.value << ", predicted " << std::setprecision(5)
+                << predicted << ", " << std::showpos << std::setprecision(3) << 100 * all[cell.id]
+                << " %\n"
                 << std::noshowpos;
   }
   return all;
@@ -70,7 +51,7 @@ std::map<std::string, double> errors(const std::string& prefix) {
 
 TEST(PcieBench, EveryCellOfTheMeasurementSetIsListedOnce) {
   std::map<std::string, int> count;
-  for (const Cell& cell : cells()) ++count[cell.id.substr(0, cell.id.rfind('-'))];
+  for (const Cell& cell : table().cells) ++count[cell.id.substr(0, cell.id.rfind('-'))];
   const std::map<std::string, int> published = {
       {"pcie-lat", 30}, {"pcie-cmd", 4}, {"pcie-sys", 20}, {"pcie-bw", 36}, {"pcie-iommu-bw", 16}};
   EXPECT_EQ(count, published);
