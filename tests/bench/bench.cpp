@@ -65,7 +65,7 @@ void simulate(benchmark::State& state, const std::string& protocol, std::uint32_
     setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
       if (left[warp] == 0) return false;
       --left[warp];
-      put = {kBytes, left[warp] == 0, true, 0};
+      put = {OpKind::kPut, kBytes, left[warp] == 0, true, 0};
       return true;
     };
     machine().run(setup);
