@@ -150,7 +150,8 @@ TEST_P(SmFence, WaitsForWhatWasStoredSinceTheLastOne) {
 INSTANTIATE_TEST_SUITE_P(
     Scopes, SmFence,
     testing::Values(
-        FenceCase{"GpuAfterNothing", {}, Scope::kGpu, 100},
+        // With nothing stored since, the ways of the fence before: the ticket's atomic was near.
+        FenceCase{"GpuAfterNothing", {}, Scope::kGpu, 400},
         FenceCase{"GpuAfterNear", {store(kReady, Value::kOne)}, Scope::kGpu, 4 + 400},
         FenceCase{"GpuAfterFar", {store(kOther, Value::kOne)}, Scope::kGpu, 4 + 600},
         FenceCase{"GpuAfterBoth",
@@ -160,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
         FenceCase{"GpuAfterAFenceAfterFar",
                   {store(kOther, Value::kOne), fence(Scope::kGpu)},
                   Scope::kGpu,
-                  4 + 600 + 100},
+                  4 + 600 + 600},
         FenceCase{"GpuAfterHost", {store(kHostWord, Value::kOne)}, Scope::kGpu, 4 + 700},
         FenceCase{"Cta", {store(kOther, Value::kOne)}, Scope::kCta, 4 + 20},
         FenceCase{"None", {store(kOther, Value::kOne)}, Scope::kNone, 4},
