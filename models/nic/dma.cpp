@@ -43,8 +43,8 @@ void DmaChannel::go(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t byt
   dma.set_data_length(static_cast<unsigned>(bytes));
   dma.set_streaming_width(static_cast<unsigned>(real ? bytes : std::min<std::uint64_t>(bytes, 8)));
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
-  sc_core::sc_time delay = sc_core::sc_time::from_value(
-      static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
+  sc_core::sc_time delay =
+      sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
   memory->nb_transport_fw(dma, phase, delay);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace marrow::nic {
 
@@ -19,6 +20,8 @@ void Requester::start(const Connections& connections) {
   to_ = connections;
   queues_.clear();
   queues_.resize(connections.peers.size());
+  for (Queue& queue : queues_) queue.psn.assign(fabric_.ports(), 0);
+  ++run_;
   turns_.clear();
   fetches_ = 0;
   engine_free_ps_ = 0;
@@ -45,8 +48,13 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
              : bell.next_index;
   const std::uint16_t ahead = static_cast<std::uint16_t>(next - queue.announced);
   const std::uint32_t qpn = pushed ? decode(bytes, Transport::kRc).request.qpn : bell.qpn;
-  if (queue.failed || qpn != page) {
+  if (qpn != page || (queue.failed && (pushed || ahead > program.depth))) {
     ++counters_.refused;
+    return;
+  }
+  if (queue.failed) {
+    queue.announced += ahead;
+    settle(page);
     return;
   }
   if (ahead == 0) return;  // said before
@@ -83,9 +91,9 @@ void Requester::activate(std::uint32_t q, Ps at_ps) {
 void Requester::fetch(std::uint32_t q, Ps at_ps) {
   Queue& queue = queues_[q];
   const std::uint64_t depth = to_.program->depth;
-  const std::uint64_t count = std::min({queue.announced - queue.fetched,
-                                        static_cast<std::uint64_t>(spec_.fetch_entries),
-                                        depth - queue.fetched % depth});
+  const std::uint64_t count =
+      std::min({queue.announced - queue.fetched, static_cast<std::uint64_t>(spec_.fetch_entries),
+                depth - queue.fetched % depth});
   for (std::uint64_t i = queue.fetched; i < queue.fetched + count; ++i)
     if (Flight* f = to_.book->message(q, i)) f->started_ps = at_ps;
   ++counters_.fetches;
@@ -107,32 +115,33 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       queues_[dma.queue].fetching = false;
       entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
       // Round robin: those that wait go first.
-      activate(dma.queue, at_ps);
-      if (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+      while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
         const std::uint32_t next = turns_.front();
         turns_.pop_front();
         queues_[next].waiting = false;
-        fetch(next, at_ps);
+        if (!queues_[next].failed) fetch(next, at_ps);
       }
+      activate(dma.queue, at_ps);
       return;
     }
     case Dma::Purpose::kGather: {
       Queue& queue = queues_[dma.queue];
-      const auto it = std::find_if(queue.sent.begin(), queue.sent.end(), [&](const Sent& s) {
-        return s.message.index == dma.index;
-      });
-      if (it == queue.sent.end()) return;
+      const auto it =
+          std::lower_bound(queue.sent.begin(), queue.sent.end(), dma.index,
+                           [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
+      if (it == queue.sent.end() || it->message.index != dma.index) return;  // flushed meanwhile
       it->message.value = dma.head();
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
       // Cut-through: the first packet may leave while later ones still arrive.
       const Ps rest_ps = dma.count ? static_cast<Ps>(dma.count) : 0;
-      it->first_ps = it->last_ps - rest_ps;
+      it->first_ps = std::max(it->first_ps, it->last_ps - rest_ps);
       drain(dma.queue);
       return;
     }
     case Dma::Purpose::kCqe: {
       ++counters_.cqes;
+      if (dma.count != 0) return;  // an error: nothing is complete
       // A completion stands for all entries before it.
       for (std::uint64_t& i = queues_[dma.queue].completed; i <= dma.index; ++i)
         if (to_.book->holds(dma.queue, i)) to_.book->completed(dma.queue, i, at_ps);
@@ -147,8 +156,7 @@ void Requester::entries_here(std::uint32_t q, std::uint64_t index,
                              std::span<const std::uint8_t> bytes, Ps at_ps) {
   for (std::size_t at = 0; at < bytes.size();) {
     if (queues_[q].failed) return;
-    const std::uint32_t taken =
-        execute(q, index + at / kWqebbBytes, bytes.subspan(at), at_ps);
+    const std::uint32_t taken = execute(q, index + at / kWqebbBytes, bytes.subspan(at), at_ps);
     at += static_cast<std::size_t>(std::max(taken, 1u)) * kWqebbBytes;
   }
 }
@@ -156,8 +164,7 @@ void Requester::entries_here(std::uint32_t q, std::uint64_t index,
 Ps Requester::context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps) {
   Ps spent_ps = ps_from_ns(spec_.translate_ns);
   if (!contexts_.look(q)) spent_ps += ps_from_ns(spec_.miss_ns);
-  if (address != 0 &&
-      !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
+  if (address != 0 && !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
     spent_ps += ps_from_ns(spec_.miss_ns);
   return at_ps + spent_ps;
 }
@@ -167,12 +174,22 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   Queue& queue = queues_[q];
   const DecodeResult entry = decode(bytes, to_.program->nic.dc ? Transport::kDc : Transport::kRc);
   const WorkRequest& request = entry.request;
-  if (!entry.ok() || request.qpn != q || request.index != (index & 0xffff)) {
-    fail(q, index, request.opcode,
-         entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
+  const bool own = request.qpn == q && request.index == (index & 0xffff);
+  if (!entry.ok() || !own) {
+    fail(q, index, request.opcode, entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
          entry.ok() ? "the entry is not the one announced: its index or queue pair number differ"
                     : entry.reason,
          at_ps);
+    return blocks(entry.ds);
+  }
+  if (request.av.form != AddressVector::Form::kNone && request.av.destination >= fabric_.ports()) {
+    fail(q, index, request.opcode, Syndrome::kLocalQpOperation,
+         "the entry's address vector names no destination", at_ps);
+    return blocks(entry.ds);
+  }
+  if (!request.is_inline && request.bytes > 0 && !to_.registered(request.laddr, request.bytes)) {
+    fail(q, index, request.opcode, Syndrome::kLocalProtection,
+         "the entry's local address lies outside registered memory", at_ps);
     return blocks(entry.ds);
   }
   ++counters_.messages;
@@ -183,8 +200,8 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
   Flight* f = to_.book->message(q, index);
   if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
-  const bool gathers = !request.is_inline && request.bytes > 0 &&
-                       request.opcode == Opcode::kRdmaWrite;
+  const bool gathers =
+      !request.is_inline && request.bytes > 0 && request.opcode == Opcode::kRdmaWrite;
   Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
   sent.opcode = request.opcode;
@@ -232,7 +249,7 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     default:
       sent.local = true;  // NOP, DUMP: nothing for the wire
   }
-  if (!sent.local) message.psn = queue.psn++;
+  if (!sent.local) message.psn = queue.psn[message.to]++;
   if (request.is_inline)
     std::copy_n(request.inline_data.data(), std::min<std::size_t>(request.inline_data.size(), 8),
                 reinterpret_cast<std::uint8_t*>(&message.value));
@@ -244,7 +261,8 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
     dma.count = 0;
     const std::uint64_t mtu = fabric_.mtu_bytes();
-    if (request.bytes > mtu) dma.count = static_cast<std::uint64_t>(fabric_.port_ps(request.bytes - mtu));
+    if (request.bytes > mtu)
+      dma.count = static_cast<std::uint64_t>(fabric_.port_ps(request.bytes - mtu));
     dma_.read(dma, ready_ps, request.laddr, request.bytes);
   } else {
     drain(q);
@@ -275,58 +293,90 @@ void Requester::transmit(std::uint32_t q, Sent& sent) {
     f->wired_ps = way.arrived_ps;
   }
   sent.left = true;
-  if (fabric_.loses())
-    timers_.push(std::max(way.left_ps, now_ps()) + ps_from_ns(spec_.ack_timeout_us * 1000),
-                 {q, sent.message.psn});
+  sent.left_ps = way.left_ps;
+  if (fabric_.loses()) arm(q, way.left_ps);
+}
+
+void Requester::arm(std::uint32_t q, Ps left_ps) {
+  if (std::exchange(queues_[q].armed, true)) return;
+  timers_.push(std::max(left_ps, now_ps()) + ps_from_ns(spec_.ack_timeout_us * 1000), {q, run_});
 }
 
 void Requester::answered(const wire::Message& message, Ps at_ps) {
   using Kind = wire::Message::Kind;
   Queue& queue = queues_[message.queue];
   const Ps known_ps = at_ps + ps_from_ns(spec_.ack_receive_ns);
-  if (message.kind == Kind::kNak) {
-    // Go back: everything from the missing request on leaves again.
-    ++counters_.repeated;
-    for (std::size_t i = 0; i < queue.next; ++i) {
-      Sent& sent = queue.sent[i];
-      if (sent.done || sent.local || sent.message.psn < message.psn) continue;
-      sent.first_ps = sent.last_ps = std::max(sent.first_ps, known_ps);
-      transmit(message.queue, sent);
-    }
-    return;
-  }
-  const bool cumulative = message.kind == Kind::kAck;
-  for (Sent& sent : queue.sent) {
-    if (!sent.left) break;
-    if (sent.local || sent.done) continue;
+  for (std::size_t i = 0; i < queue.next; ++i) {
+    Sent& sent = queue.sent[i];
+    if (sent.done || sent.local || sent.message.to != message.from) continue;
     if (sent.message.psn > message.psn) break;
-    if (sent.message.psn < message.psn && sent.message.kind != Kind::kWrite) continue;
-    if (message.kind == Kind::kRefused && sent.message.psn == message.psn) {
-      fail(message.queue, sent.message.index, sent.opcode, Syndrome::kRemoteAccess,
-           "the entry's remote address lies outside registered memory", known_ps);
-      return;
+    if (sent.message.psn < message.psn || message.kind == Kind::kAck) {
+      // Every answer stands for the writes before it; reads and atomics wait for their own.
+      if (sent.message.kind == Kind::kWrite) finish(message.queue, sent, known_ps);
+      continue;
     }
-    if (cumulative && sent.message.psn == message.psn && sent.message.kind != Kind::kWrite) continue;
-    sent.done = true;
-    sent.done_ps = known_ps;
-    if (Flight* f = to_.book->message(message.queue, sent.message.index)) f->acked_ps = known_ps;
-    if (sent.sink != 0 && sent.message.psn == message.psn) {
+    if (message.kind == Kind::kNak) break;
+    if (message.kind == Kind::kRefused) {
+      stop(message.queue, sent, Syndrome::kRemoteAccess,
+           "the entry's remote address lies outside registered memory");
+    } else if (sent.sink != 0) {
+      // Posted before the CQE, and so visible before it.
       Dma& dma = dma_.take(Dma::Purpose::kSink, message.queue, sent.message.index);
       dma.set_head(message.value);
       dma_.write(dma, known_ps, sent.sink, std::max<std::uint64_t>(message.bytes, 8));
     }
+    finish(message.queue, sent, known_ps);
   }
+  if (message.kind == Kind::kNak) go_back(message.queue, message.from, message.psn, known_ps);
   settle(message.queue);
+}
+
+void Requester::finish(std::uint32_t q, Sent& sent, Ps at_ps) {
+  sent.done = true;
+  sent.done_ps = at_ps;
+  if (Flight* f = to_.book->message(q, sent.message.index)) f->acked_ps = at_ps;
+}
+
+void Requester::go_back(std::uint32_t q, std::uint32_t to, std::uint64_t psn, Ps at_ps) {
+  Queue& queue = queues_[q];
+  for (std::size_t i = 0; i < queue.next; ++i) {
+    Sent& sent = queue.sent[i];
+    if (sent.done || sent.local || sent.message.to != to || sent.message.psn < psn) continue;
+    ++counters_.repeated;
+    sent.first_ps = sent.last_ps = std::max(sent.last_ps, at_ps);
+    transmit(q, sent);
+  }
 }
 
 void Requester::settle(std::uint32_t q) {
   Queue& queue = queues_[q];
   while (!queue.sent.empty() && queue.sent.front().done) {
-    const Sent sent = queue.sent.front();
+    const Sent& sent = queue.sent.front();
+    queue.done_ps = std::max(queue.done_ps, sent.done_ps);
+    const bool failed = sent.syndrome != Syndrome::kNone;
+    if (sent.asks || failed) complete(q, sent, queue.done_ps, sent.syndrome);
+    queue.flushed = sent.message.index + 1;
     queue.sent.pop_front();
     --queue.next;
-    queue.done_ps = std::max(queue.done_ps, sent.done_ps);
-    if (sent.asks) complete(q, sent, queue.done_ps, Syndrome::kNone);
+    if (failed) queue.flushes = true;
+    if (queue.flushes) break;
+  }
+  if (queue.flushes) flush(q);
+}
+
+void Requester::flush(std::uint32_t q) {
+  Queue& queue = queues_[q];
+  for (const Sent& sent : queue.sent) {
+    complete(q, sent, queue.done_ps, Syndrome::kFlushed);
+    queue.flushed = sent.message.index + 1;
+  }
+  queue.sent.clear();
+  queue.next = 0;
+  // Entries that were never read have a CQE for each 64 B: where they begin is not known.
+  Sent unread;
+  for (; queue.flushed < queue.announced; ++queue.flushed) {
+    unread.message.index = queue.flushed;
+    complete(q, unread, queue.done_ps, Syndrome::kFlushed);
   }
 }
 
@@ -337,9 +387,9 @@ void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome s
   const Word& word = program.words[nic.completion];
   const std::uint64_t number = queue.cqes++;
   Dma& dma = dma_.take(Dma::Purpose::kCqe, q, sent.message.index);
+  dma.count = static_cast<std::uint64_t>(syndrome);
   Completion cqe;
-  cqe.opcode =
-      syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
+  cqe.opcode = syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
   cqe.owner = nic.kind == NicProgram::Completion::kCollapsed
                   ? 0
                   : cqe_owner(number, std::max(word.entries, 1u));
@@ -357,33 +407,46 @@ void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome s
 
 void Requester::fail(std::uint32_t q, std::uint64_t index, Opcode opcode, Syndrome syndrome,
                      const std::string& reason, Ps at_ps) {
-  ++counters_.refused;
-  queues_[q].failed = true;
-  if (complaint_.empty())
-    complaint_ = "queue " + std::to_string(q) + ", entry " + std::to_string(index) + ": " + reason +
-                 " (CQE error, syndrome " + std::to_string(static_cast<int>(syndrome)) + ")";
+  // It takes its place among the entries, so that those before it complete first.
   Sent sent;
   sent.message.index = index;
   sent.opcode = opcode;
-  complete(q, sent, at_ps, syndrome);
+  sent.local = sent.ready = true;
+  sent.last_ps = at_ps;
+  stop(q, sent, syndrome, reason);
+  queues_[q].sent.push_back(sent);
+  drain(q);
+}
+
+void Requester::stop(std::uint32_t q, Sent& sent, Syndrome syndrome, const std::string& reason) {
+  ++counters_.refused;
+  queues_[q].failed = true;
+  sent.syndrome = syndrome;
+  if (complaint_.empty())
+    complaint_ = "queue " + std::to_string(q) + ", entry " + std::to_string(sent.message.index) +
+                 ": " + reason + " (CQE error, syndrome " +
+                 std::to_string(static_cast<int>(syndrome)) + ")";
 }
 
 void Requester::timeout(Timer& timer, Ps at_ps) {
+  if (timer.run != run_) return;
   Queue& queue = queues_[timer.queue];
-  for (std::size_t i = 0; i < queue.next; ++i) {
-    Sent& sent = queue.sent[i];
-    if (sent.done || sent.local || sent.message.psn != timer.psn) continue;
-    if (++sent.retries > static_cast<std::uint32_t>(spec_.retries)) {
-      if (!queue.failed)
-        fail(timer.queue, sent.message.index, sent.opcode, Syndrome::kTransportRetryExceeded,
-             "no acknowledgement after all retries", at_ps);
-      return;
-    }
-    ++counters_.repeated;
-    sent.first_ps = sent.last_ps = at_ps;
-    transmit(timer.queue, sent);
+  queue.armed = false;
+  const auto oldest = std::find_if(queue.sent.begin(), queue.sent.begin() + queue.next,
+                                   [](const Sent& s) { return !s.done && !s.local; });
+  if (oldest == queue.sent.begin() + queue.next) return;
+  if (oldest->left_ps + ps_from_ns(spec_.ack_timeout_us * 1000) > at_ps) {
+    arm(timer.queue, oldest->left_ps);
     return;
   }
+  if (++oldest->retries > static_cast<std::uint32_t>(spec_.retries)) {
+    stop(timer.queue, *oldest, Syndrome::kTransportRetryExceeded,
+         "no acknowledgement after all retries");
+    finish(timer.queue, *oldest, at_ps);
+    settle(timer.queue);
+    return;
+  }
+  go_back(timer.queue, oldest->message.to, oldest->message.psn, at_ps);
 }
 
 void Requester::report(CounterSink& sink) const {
