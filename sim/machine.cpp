@@ -404,36 +404,47 @@ void Machine::run(const RunSetup& setup) {
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
   std::uint64_t journeys = 0;
+  // A lost message is noticed only after the timeout, at worst as often as it may be repeated.
+  if (fabric_ && fabric_->loses())
+    longest_pause_ps += ps_from_ns(spec_.nic.ack_timeout_us * 1000 * (spec_.nic.retries + 2));
+  const auto complaint = [&] {
+    for (const auto& pe : pes_)
+      if (pe->nic && !pe->nic->complaint().empty()) return pe->nic->complaint();
+    return std::string();
+  };
+  const auto in_flight = [&] {
+    std::uint64_t messages = 0;
+    for (const JourneyBook& book : books) messages += book.in_flight();
+    return messages;
+  };
+  const auto stuck = [&] { return done_lanes < run.lanes.size() || in_flight() > 0; };
   do {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
         sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
-  } while (sc_core::sc_pending_activity() &&
+  } while (sc_core::sc_pending_activity() && complaint().empty() &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
-  std::uint64_t in_flight = 0;
-  for (const JourneyBook& book : books) in_flight += book.in_flight();
-  const bool stuck = done_lanes < run.lanes.size() || in_flight > 0;
-  std::string complaint;
   for (auto& pe : pes_) {
     pe->l2.set_observer(nullptr);
     pe->link.set_observer(nullptr);
-    if (pe->nic && complaint.empty()) complaint = pe->nic->complaint();
   }
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
-  if (stuck)
+  if (!complaint().empty())
     throw InputError(where + " with protocol " + program.protocol,
-                     "it got stuck: " + std::to_string(in_flight) + " messages never complete, " +
+                     "the NIC stopped a queue: " + complaint(),
+                     "mend what the recipe writes into that entry or its doorbell, or the system's "
+                     "wire");
+  if (stuck())
+    throw InputError(where + " with protocol " + program.protocol,
+                     "it got stuck: " + std::to_string(in_flight()) + " messages never complete, " +
                          std::to_string(run.lanes.size() - done_lanes) + " of " +
-                         std::to_string(run.lanes.size()) + " lanes wait for ever" +
-                         (complaint.empty() ? "" : "; the NIC says: " + complaint),
-                     complaint.empty()
-                         ? "a wait needs a doorbell before it (flush the last put, or batch less "
-                           "than the puts between waits)"
-                         : "mend what the recipe writes into that entry");
+                         std::to_string(run.lanes.size()) + " lanes wait for ever",
+                     "a wait needs a doorbell before it (flush the last put, or batch less than "
+                     "the puts between waits)");
 }
 
 void Machine::clear_counters() {

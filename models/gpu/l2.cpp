@@ -477,6 +477,7 @@ void L2::to_peer_memory(Request& request) {
   }
   ++counters_.peer_loads;
   access_of(*request.payload).port = request.port;
+  access_of(*request.payload).issue_ps = -1;  // the peer's L2 counts from when it gets there
   to_peers->nb_transport_fw(*request.payload, phase, delay);
 }
 

@@ -20,6 +20,8 @@ void Requester::start(const Connections& connections) {
   to_ = connections;
   queues_.clear();
   queues_.resize(connections.peers.size());
+  for (Queue& queue : queues_) queue.psn.assign(fabric_.ports(), 0);
+  ++run_;
   turns_.clear();
   fetches_ = 0;
   engine_free_ps_ = 0;
@@ -42,8 +44,13 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
   Queue& queue = queues_[page];
   const Doorbell bell = decode_doorbell(value);
   const std::uint16_t ahead = static_cast<std::uint16_t>(bell.next_index - queue.announced);
-  if (queue.failed || bell.qpn != page) {
+  if (bell.qpn != page || (queue.failed && ahead > program.depth)) {
     ++counters_.refused;
+    return;
+  }
+  if (queue.failed) {
+    queue.announced += ahead;
+    settle(page);
     return;
   }
   if (ahead == 0) return;  // said before
@@ -128,35 +135,38 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       queues_[dma.queue].fetching = false;
       entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
       // Round robin: those that wait go first.
-      activate(dma.queue, at_ps);
-      if (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+      while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
         const std::uint32_t next = turns_.front();
         turns_.pop_front();
         queues_[next].waiting = false;
-        fetch(next, at_ps);
+        if (!queues_[next].failed) fetch(next, at_ps);
       }
+      activate(dma.queue, at_ps);
       return;
     }
     case Dma::Purpose::kGather: {
       Queue& queue = queues_[dma.queue];
-      const auto it = std::find_if(queue.sent.begin(), queue.sent.end(),
-                                   [&](const Sent& s) { return s.message.index == dma.index; });
-      if (it == queue.sent.end()) return;
+      const auto it =
+          std::lower_bound(queue.sent.begin(), queue.sent.end(), dma.index,
+                           [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
+      if (it == queue.sent.end() || it->message.index != dma.index) return;  // flushed meanwhile
       it->message.value = dma.head();
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
-      it->first_ps = it->last_ps;
+      Ps first_ps = it->last_ps;
       // Cut-through: the first packet leaves while later ones still come in, evenly.
       if (const std::uint64_t bytes = dma.get_data_length(); bytes > fabric_.mtu_bytes()) {
         const double later =
             1 - static_cast<double>(fabric_.mtu_bytes()) / static_cast<double>(bytes);
-        it->first_ps -= static_cast<Ps>(static_cast<double>(at_ps - dma.first_ps) * later);
+        first_ps -= static_cast<Ps>(static_cast<double>(at_ps - dma.first_ps) * later);
       }
+      it->first_ps = std::max(it->first_ps, first_ps);
       drain(dma.queue);
       return;
     }
     case Dma::Purpose::kCqe: {
       ++counters_.cqes;
+      if (dma.count != 0) return;  // an error: nothing is complete
       // A completion stands for all entries before it.
       for (std::uint64_t& i = queues_[dma.queue].completed; i <= dma.index; ++i)
         if (to_.book->holds(dma.queue, i)) to_.book->completed(dma.queue, i, at_ps);
@@ -203,11 +213,22 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   Queue& queue = queues_[q];
   const DecodeResult entry = decode(bytes, to_.program->nic.dc ? Transport::kDc : Transport::kRc);
   const WorkRequest& request = entry.request;
-  if (!entry.ok() || request.qpn != q || request.index != (index & 0xffff)) {
+  const bool own = request.qpn == q && request.index == (index & 0xffff);
+  if (!entry.ok() || !own) {
     fail(q, index, request.opcode, entry.ok() ? Syndrome::kLocalQpOperation : entry.syndrome,
          entry.ok() ? "the entry is not the one announced: its index or queue pair number differ"
                     : entry.reason,
          at_ps);
+    return blocks(entry.ds);
+  }
+  if (request.av.form != AddressVector::Form::kNone && request.av.destination >= fabric_.ports()) {
+    fail(q, index, request.opcode, Syndrome::kLocalQpOperation,
+         "the entry's address vector names no destination", at_ps);
+    return blocks(entry.ds);
+  }
+  if (!request.is_inline && request.bytes > 0 && !to_.registered(request.laddr, request.bytes)) {
+    fail(q, index, request.opcode, Syndrome::kLocalProtection,
+         "the entry's local address lies outside registered memory", at_ps);
     return blocks(entry.ds);
   }
   ++counters_.messages;
@@ -267,7 +288,7 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     default:
       sent.local = true;  // NOP, DUMP: nothing for the wire
   }
-  if (!sent.local) message.psn = queue.psn++;
+  if (!sent.local) message.psn = queue.psn[message.to]++;
   if (request.is_inline)
     std::copy_n(request.inline_data.data(), std::min<std::size_t>(request.inline_data.size(), 8),
                 reinterpret_cast<std::uint8_t*>(&message.value));
@@ -307,59 +328,90 @@ void Requester::transmit(std::uint32_t q, Sent& sent) {
     f->wired_ps = way.arrived_ps;
   }
   sent.left = true;
-  if (fabric_.loses())
-    timers_.push(std::max(way.left_ps, now_ps()) + ps_from_ns(spec_.ack_timeout_us * 1000),
-                 {q, sent.message.psn});
+  sent.left_ps = way.left_ps;
+  if (fabric_.loses()) arm(q, way.left_ps);
+}
+
+void Requester::arm(std::uint32_t q, Ps left_ps) {
+  if (std::exchange(queues_[q].armed, true)) return;
+  timers_.push(std::max(left_ps, now_ps()) + ps_from_ns(spec_.ack_timeout_us * 1000), {q, run_});
 }
 
 void Requester::answered(const wire::Message& message, Ps at_ps) {
   using Kind = wire::Message::Kind;
   Queue& queue = queues_[message.queue];
   const Ps known_ps = at_ps + ps_from_ns(spec_.ack_receive_ns);
-  if (message.kind == Kind::kNak) {
-    // Go back: everything from the missing request on leaves again.
-    ++counters_.repeated;
-    for (std::size_t i = 0; i < queue.next; ++i) {
-      Sent& sent = queue.sent[i];
-      if (sent.done || sent.local || sent.message.psn < message.psn) continue;
-      sent.first_ps = sent.last_ps = std::max(sent.first_ps, known_ps);
-      transmit(message.queue, sent);
-    }
-    return;
-  }
-  const bool cumulative = message.kind == Kind::kAck;
-  for (Sent& sent : queue.sent) {
-    if (!sent.left) break;
-    if (sent.local || sent.done) continue;
+  for (std::size_t i = 0; i < queue.next; ++i) {
+    Sent& sent = queue.sent[i];
+    if (sent.done || sent.local || sent.message.to != message.from) continue;
     if (sent.message.psn > message.psn) break;
-    if (sent.message.psn < message.psn && sent.message.kind != Kind::kWrite) continue;
-    if (message.kind == Kind::kRefused && sent.message.psn == message.psn) {
-      fail(message.queue, sent.message.index, sent.opcode, Syndrome::kRemoteAccess,
-           "the entry's remote address lies outside registered memory", known_ps);
-      return;
-    }
-    if (cumulative && sent.message.psn == message.psn && sent.message.kind != Kind::kWrite)
+    if (sent.message.psn < message.psn || message.kind == Kind::kAck) {
+      // Every answer stands for the writes before it; reads and atomics wait for their own.
+      if (sent.message.kind == Kind::kWrite) finish(message.queue, sent, known_ps);
       continue;
-    sent.done = true;
-    sent.done_ps = known_ps;
-    if (Flight* f = to_.book->message(message.queue, sent.message.index)) f->acked_ps = known_ps;
-    if (sent.sink != 0 && sent.message.psn == message.psn) {
+    }
+    if (message.kind == Kind::kNak) break;
+    if (message.kind == Kind::kRefused) {
+      stop(message.queue, sent, Syndrome::kRemoteAccess,
+           "the entry's remote address lies outside registered memory");
+    } else if (sent.sink != 0) {
+      // Posted before the CQE, and so visible before it.
       Dma& dma = dma_.take(Dma::Purpose::kSink, message.queue, sent.message.index);
       dma.set_head(message.value);
       dma_.write(dma, known_ps, sent.sink, std::max<std::uint64_t>(message.bytes, 8));
     }
+    finish(message.queue, sent, known_ps);
   }
+  if (message.kind == Kind::kNak) go_back(message.queue, message.from, message.psn, known_ps);
   settle(message.queue);
+}
+
+void Requester::finish(std::uint32_t q, Sent& sent, Ps at_ps) {
+  sent.done = true;
+  sent.done_ps = at_ps;
+  if (Flight* f = to_.book->message(q, sent.message.index)) f->acked_ps = at_ps;
+}
+
+void Requester::go_back(std::uint32_t q, std::uint32_t to, std::uint64_t psn, Ps at_ps) {
+  Queue& queue = queues_[q];
+  for (std::size_t i = 0; i < queue.next; ++i) {
+    Sent& sent = queue.sent[i];
+    if (sent.done || sent.local || sent.message.to != to || sent.message.psn < psn) continue;
+    ++counters_.repeated;
+    sent.first_ps = sent.last_ps = std::max(sent.last_ps, at_ps);
+    transmit(q, sent);
+  }
 }
 
 void Requester::settle(std::uint32_t q) {
   Queue& queue = queues_[q];
   while (!queue.sent.empty() && queue.sent.front().done) {
-    const Sent sent = queue.sent.front();
+    const Sent& sent = queue.sent.front();
+    queue.done_ps = std::max(queue.done_ps, sent.done_ps);
+    const bool failed = sent.syndrome != Syndrome::kNone;
+    if (sent.asks || failed) complete(q, sent, queue.done_ps, sent.syndrome);
+    queue.flushed = sent.message.index + 1;
     queue.sent.pop_front();
     --queue.next;
-    queue.done_ps = std::max(queue.done_ps, sent.done_ps);
-    if (sent.asks) complete(q, sent, queue.done_ps, Syndrome::kNone);
+    if (failed) queue.flushes = true;
+    if (queue.flushes) break;
+  }
+  if (queue.flushes) flush(q);
+}
+
+void Requester::flush(std::uint32_t q) {
+  Queue& queue = queues_[q];
+  for (const Sent& sent : queue.sent) {
+    complete(q, sent, queue.done_ps, Syndrome::kFlushed);
+    queue.flushed = sent.message.index + 1;
+  }
+  queue.sent.clear();
+  queue.next = 0;
+  // Entries that were never read have a CQE for each 64 B: where they begin is not known.
+  Sent unread;
+  for (; queue.flushed < queue.announced; ++queue.flushed) {
+    unread.message.index = queue.flushed;
+    complete(q, unread, queue.done_ps, Syndrome::kFlushed);
   }
 }
 
@@ -370,6 +422,7 @@ void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome s
   const Word& word = program.words[nic.completion];
   const std::uint64_t number = queue.cqes++;
   Dma& dma = dma_.take(Dma::Purpose::kCqe, q, sent.message.index);
+  dma.count = static_cast<std::uint64_t>(syndrome);
   Completion cqe;
   cqe.opcode = syndrome == Syndrome::kNone ? CqeOpcode::kRequester : CqeOpcode::kRequesterError;
   cqe.owner = nic.kind == NicProgram::Completion::kCollapsed
@@ -389,33 +442,46 @@ void Requester::complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome s
 
 void Requester::fail(std::uint32_t q, std::uint64_t index, Opcode opcode, Syndrome syndrome,
                      const std::string& reason, Ps at_ps) {
-  ++counters_.refused;
-  queues_[q].failed = true;
-  if (complaint_.empty())
-    complaint_ = "queue " + std::to_string(q) + ", entry " + std::to_string(index) + ": " + reason +
-                 " (CQE error, syndrome " + std::to_string(static_cast<int>(syndrome)) + ")";
+  // It takes its place among the entries, so that those before it complete first.
   Sent sent;
   sent.message.index = index;
   sent.opcode = opcode;
-  complete(q, sent, at_ps, syndrome);
+  sent.local = sent.ready = true;
+  sent.last_ps = at_ps;
+  stop(q, sent, syndrome, reason);
+  queues_[q].sent.push_back(sent);
+  drain(q);
+}
+
+void Requester::stop(std::uint32_t q, Sent& sent, Syndrome syndrome, const std::string& reason) {
+  ++counters_.refused;
+  queues_[q].failed = true;
+  sent.syndrome = syndrome;
+  if (complaint_.empty())
+    complaint_ = "queue " + std::to_string(q) + ", entry " + std::to_string(sent.message.index) +
+                 ": " + reason + " (CQE error, syndrome " +
+                 std::to_string(static_cast<int>(syndrome)) + ")";
 }
 
 void Requester::timeout(Timer& timer, Ps at_ps) {
+  if (timer.run != run_) return;
   Queue& queue = queues_[timer.queue];
-  for (std::size_t i = 0; i < queue.next; ++i) {
-    Sent& sent = queue.sent[i];
-    if (sent.done || sent.local || sent.message.psn != timer.psn) continue;
-    if (++sent.retries > static_cast<std::uint32_t>(spec_.retries)) {
-      if (!queue.failed)
-        fail(timer.queue, sent.message.index, sent.opcode, Syndrome::kTransportRetryExceeded,
-             "no acknowledgement after all retries", at_ps);
-      return;
-    }
-    ++counters_.repeated;
-    sent.first_ps = sent.last_ps = at_ps;
-    transmit(timer.queue, sent);
+  queue.armed = false;
+  const auto oldest = std::find_if(queue.sent.begin(), queue.sent.begin() + queue.next,
+                                   [](const Sent& s) { return !s.done && !s.local; });
+  if (oldest == queue.sent.begin() + queue.next) return;
+  if (oldest->left_ps + ps_from_ns(spec_.ack_timeout_us * 1000) > at_ps) {
+    arm(timer.queue, oldest->left_ps);
     return;
   }
+  if (++oldest->retries > static_cast<std::uint32_t>(spec_.retries)) {
+    stop(timer.queue, *oldest, Syndrome::kTransportRetryExceeded,
+         "no acknowledgement after all retries");
+    finish(timer.queue, *oldest, at_ps);
+    settle(timer.queue);
+    return;
+  }
+  go_back(timer.queue, oldest->message.to, oldest->message.psn, at_ps);
 }
 
 void Requester::report(CounterSink& sink) const {

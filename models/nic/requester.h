@@ -2,6 +2,7 @@
 // acknowledgements and completions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -31,6 +32,14 @@ struct Connections {
   std::uint32_t port = 0;                       ///< own port of the fabric
   std::vector<std::uint32_t> peers;             ///< by queue: the port at the other end
   std::uint64_t gpu_bytes = 0, host_bytes = 0;  ///< registered memory
+
+  /// Of a long payload only the start lies in modelled memory.
+  bool registered(std::uint64_t address, std::uint64_t bytes) const {
+    if (is_nic(address) || is_peer(address)) return false;
+    const std::uint64_t base = is_host(address) ? kHostBase : 0;
+    return address - base + std::min<std::uint64_t>(bytes, 8) <=
+           (is_host(address) ? host_bytes : gpu_bytes);
+  }
 };
 
 class Requester : public sc_core::sc_module {
@@ -61,19 +70,25 @@ class Requester : public sc_core::sc_module {
     bool done = false;       ///< acknowledged
     bool local = false;      ///< NOP: nothing to transmit
     Ps first_ps = 0, last_ps = 0;
+    Ps left_ps = 0;  ///< last byte of the last transmission
     Ps done_ps = 0;
     std::uint32_t retries = 0;
+    Syndrome syndrome = Syndrome::kNone;  ///< the queue stops here
     Opcode opcode = Opcode::kNop;
   };
   struct Queue {
     std::uint64_t announced = 0, fetched = 0;
-    bool fetching = false, waiting = false, failed = false;
-    Ps free_ps = 0;  ///< until the next message may be worked on
-    Ps done_ps = 0;  ///< of the last entry that is done
-    Ps seen_ps = 0;  ///< last doorbell was understood
+    bool fetching = false, waiting = false;
+    bool failed = false;        ///< nothing more is executed
+    bool flushes = false;       ///< and all before it has completed
+    bool armed = false;         ///< a timer is under way
+    std::uint64_t flushed = 0;  ///< entries below need no flush
+    Ps free_ps = 0;             ///< until the next message may be worked on
+    Ps done_ps = 0;             ///< of the last entry that is done
+    Ps seen_ps = 0;             ///< last doorbell was understood
     std::deque<Sent> sent;
-    std::size_t next = 0;  ///< of `sent`: first that has not left
-    std::uint64_t psn = 0;
+    std::size_t next = 0;            ///< of `sent`: first that has not left
+    std::vector<std::uint64_t> psn;  ///< next, by destination
     std::uint64_t cqes = 0;
     std::uint64_t completed = 0;  ///< entries below are told to be complete
     std::uint32_t dc_peer = 0xffffffff;
@@ -82,7 +97,7 @@ class Requester : public sc_core::sc_module {
   };
   struct Timer {
     std::uint32_t queue;
-    std::uint64_t psn;
+    std::uint32_t run;
   };
 
   void pushed(std::uint32_t q, std::span<const std::uint8_t> bytes, Ps at_ps);
@@ -95,10 +110,18 @@ class Requester : public sc_core::sc_module {
                         Ps at_ps);
   void drain(std::uint32_t q);
   void transmit(std::uint32_t q, Sent& sent);
+  void arm(std::uint32_t q, Ps left_ps);
+  /// An answer has come for it.
+  void finish(std::uint32_t q, Sent& sent, Ps at_ps);
+  /// Everything to that destination from psn on leaves again.
+  void go_back(std::uint32_t q, std::uint32_t to, std::uint64_t psn, Ps at_ps);
+  /// Completes what is done, in order.
   void settle(std::uint32_t q);
+  void flush(std::uint32_t q);
   void complete(std::uint32_t q, const Sent& sent, Ps at_ps, Syndrome syndrome);
   void fail(std::uint32_t q, std::uint64_t index, Opcode opcode, Syndrome syndrome,
             const std::string& reason, Ps at_ps);
+  void stop(std::uint32_t q, Sent& sent, Syndrome syndrome, const std::string& reason);
   void timeout(Timer& timer, Ps at_ps);
   Ps context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps);
 
@@ -111,6 +134,7 @@ class Requester : public sc_core::sc_module {
   std::vector<Queue> queues_;
   std::deque<std::uint32_t> turns_;  ///< queues that wait for a fetch
   std::uint32_t fetches_ = 0;
+  std::uint32_t run_ = 0;  ///< timers of an earlier run mean nothing
   Ps engine_free_ps_ = 0;
   DelayLine<Timer> timers_;
   std::string complaint_;

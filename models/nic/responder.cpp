@@ -17,20 +17,12 @@ Responder::Responder(sc_core::sc_module_name name, const NicSpec& spec, DmaChann
 void Responder::start(const Connections& connections) {
   to_ = connections;
   free_ps_ = 0;
-  expected_.clear();
-  told_.clear();
+  connections_.clear();
+  connections_.resize(connections.peers.size() * fabric_.ports());
   kept_.clear();
   kept_free_.clear();
   atomics_.clear();
   atomic_under_way_ = false;
-}
-
-bool Responder::registered(const wire::Message& message) const {
-  const std::uint64_t base = is_host(message.address) ? kHostBase : 0;
-  const std::uint64_t size = is_host(message.address) ? to_.host_bytes : to_.gpu_bytes;
-  // Of a long payload only the start lies in modelled memory.
-  return !is_nic(message.address) &&
-         message.address - base + std::min<std::uint64_t>(message.bytes, 8) <= size;
 }
 
 std::size_t Responder::keep(const wire::Message& message) {
@@ -45,40 +37,58 @@ std::size_t Responder::keep(const wire::Message& message) {
 }
 
 void Responder::requested(const wire::Message& message, Ps at_ps) {
-  const std::uint64_t connection = static_cast<std::uint64_t>(message.from) << 32 | message.queue;
+  using Kind = wire::Message::Kind;
+  Connection& from = connection(message);
+  const Ps ready_ps = at_ps + ps_from_ns(spec_.receive_ns);
   if (fabric_.loses()) {
-    std::uint64_t& expected = expected_[connection];
-    if (message.psn < expected) {  // its acknowledgement was lost
-      answer(message, wire::Message::Kind::kAck, at_ps + ps_from_ns(spec_.receive_ns));
+    if (message.psn < from.expected) {
+      repeated(from, message, at_ps);
       return;
     }
-    if (message.psn > expected) {
+    if (message.psn > from.expected) {
       ++counters_.dropped;
-      if (!std::exchange(told_[connection], true)) {
+      if (!std::exchange(from.told, true)) {
         wire::Message missing = message;
-        missing.psn = expected;
-        answer(missing, wire::Message::Kind::kNak, at_ps + ps_from_ns(spec_.receive_ns));
+        missing.psn = from.expected;
+        answer(missing, Kind::kNak, ready_ps);
       }
       return;
     }
-    ++expected;
-    told_[connection] = false;
+    ++from.expected;
+    from.told = false;
+  }
+  if (from.stopped) {
+    ++counters_.dropped;
+    return;
   }
   carry_out(message, at_ps);
+}
+
+void Responder::repeated(Connection& from, const wire::Message& message, Ps at_ps) {
+  using Kind = wire::Message::Kind;
+  ++counters_.repeated;
+  const Ps ready_ps = at_ps + ps_from_ns(spec_.receive_ns);
+  if (from.stopped || message.kind == Kind::kRead) {
+    carry_out(message, at_ps);  // a refusal that was lost, or a read: harmless to do again
+  } else if (message.kind == Kind::kWrite) {
+    answer(message, Kind::kAck, ready_ps);
+  } else if (const auto it = from.atomics.find(message.psn); it != from.atomics.end()) {
+    answer(message, Kind::kAtomicResponse, ready_ps, it->second);
+  }  // else it is still under way and will be answered
 }
 
 void Responder::carry_out(const wire::Message& message, Ps at_ps) {
   ++counters_.requests;
   const Ps begin_ps = std::max(at_ps, free_ps_);
   Ps ready_ps = begin_ps + ps_from_ns(spec_.receive_ns);
-  const std::uint64_t connection =
-      static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue;
-  if (!contexts_.look(connection)) ready_ps += ps_from_ns(spec_.miss_ns);
+  if (!contexts_.look(static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue))
+    ready_ps += ps_from_ns(spec_.miss_ns);
   if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
     ready_ps += ps_from_ns(spec_.miss_ns);
   free_ps_ = begin_ps + ps_from_ns(spec_.receive_interval_ns);
-  if (!registered(message)) {
+  if (!to_.registered(message.address, message.bytes)) {
     ++counters_.refused;
+    connection(message).stopped = true;
     answer(message, wire::Message::Kind::kRefused, ready_ps);
     return;
   }
@@ -141,6 +151,12 @@ void Responder::dma_done(Dma& dma, Ps at_ps) {
         next = old;
       write.set_head(next);
       dma_.write(write, at_ps, message.address, 8);
+      if (fabric_.loses()) {
+        auto& atomics = connection(message).atomics;
+        atomics[message.psn] = old;
+        // No more than a queue's entries can be asked for again.
+        if (atomics.size() > to_.program->depth) atomics.erase(atomics.begin());
+      }
       answer(message, wire::Message::Kind::kAtomicResponse, at_ps + ps_from_ns(spec_.ack_ns), old);
       atomics_.pop_front();
       atomic_under_way_ = false;
@@ -173,6 +189,7 @@ void Responder::report(CounterSink& sink) const {
   count("requests", counters_.requests);
   count("of them atomics", counters_.atomics);
   count("out of order", counters_.dropped);
+  count("asked for again", counters_.repeated);
   count("refused", counters_.refused);
 }
 

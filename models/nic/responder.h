@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <systemc>
-#include <unordered_map>
 #include <vector>
 
 #include "models/common/delay_line.h"
@@ -30,11 +30,20 @@ class Responder : public sc_core::sc_module {
   void clear_counters() { counters_ = {}; }
 
  private:
+  /// The far end of one of a sender's queues.
+  struct Connection {
+    std::uint64_t expected = 0;  ///< psn
+    bool told = false;           ///< the gap was reported already
+    bool stopped = false;        ///< a request was refused: nothing more is carried out
+    /// Answered atomics by psn: one that is asked for again is not done again.
+    std::map<std::uint64_t, std::uint64_t> atomics;
+  };
+
+  void repeated(Connection& from, const wire::Message& message, Ps at_ps);
   void carry_out(const wire::Message& message, Ps at_ps);
   void start_atomic(Ps at_ps);
   void answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
               std::uint64_t value = 0, std::uint64_t bytes = 0);
-  bool registered(const wire::Message& message) const;
   std::size_t keep(const wire::Message& message);
 
   const NicSpec spec_;
@@ -44,14 +53,16 @@ class Responder : public sc_core::sc_module {
   wire::Fabric& fabric_;
   Connections to_;
   Ps free_ps_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> expected_;  ///< psn, by sender and its queue
-  std::unordered_map<std::uint64_t, bool> told_;               ///< a gap was reported already
-  std::vector<wire::Message> kept_;                            ///< requests with accesses under way
+  Connection& connection(const wire::Message& message) {
+    return connections_[message.from * to_.peers.size() + message.queue];
+  }
+  std::vector<Connection> connections_;
+  std::vector<wire::Message> kept_;  ///< requests with accesses under way
   std::vector<std::size_t> kept_free_;
   std::deque<std::size_t> atomics_;  ///< waiting; the front is under way
   bool atomic_under_way_ = false;
   struct Counts {
-    std::uint64_t requests = 0, atomics = 0, dropped = 0, refused = 0;
+    std::uint64_t requests = 0, atomics = 0, dropped = 0, repeated = 0, refused = 0;
   } counters_;
 };
 

@@ -34,6 +34,7 @@ class Fabric : public sc_core::sc_module {
   Sent send(const Message& message, Ps first_ps, Ps last_ps);
   /// Bytes on the wire, headers included.
   std::uint64_t wire_bytes(const Message& message) const;
+  std::uint32_t ports() const { return static_cast<std::uint32_t>(ports_.size()); }
   bool loses() const { return spec_.loss_ratio > 0; }
   std::uint64_t mtu_bytes() const { return static_cast<std::uint64_t>(spec_.mtu_bytes); }
   /// How long a port takes for so many bytes.

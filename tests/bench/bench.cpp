@@ -22,11 +22,27 @@ namespace {
 const std::string kConfigs = MARROW_SOURCE_DIR "/configs";
 constexpr std::uint64_t kBytes = 64;
 
-/// The SystemC kernel is global and elaborates once: every benchmark runs on the same machine.
-sim::Machine& machine() {
-  static sim::Machine* const one =
-      new sim::Machine(config::bind(config::load_system(kConfigs + "/systems/h200-c.yaml")));
-  return *one;
+/// The SystemC kernel is global and elaborates once: a system has one machine, in a kernel context
+/// of its own.
+sim::Machine& machine(const std::string& system) {
+  struct Built {
+    sc_core::sc_simcontext* context;
+    sim::Machine* machine;
+  };
+  static auto* const all = new std::map<std::string, Built>;
+  const auto use = [](sc_core::sc_simcontext* context) {
+    sc_core::sc_curr_simcontext = sc_core::sc_default_global_context = context;
+  };
+  auto it = all->find(system);
+  if (it == all->end()) {
+    auto* const context = new sc_core::sc_simcontext;
+    use(context);
+    it = all->emplace(system, Built{context, new sim::Machine(config::bind(config::load_system(
+                                                 kConfigs + "/systems/" + system + ".yaml")))})
+             .first;
+  }
+  use(it->second.context);
+  return *it->second.machine;
 }
 
 config::Recipe recipe(const std::string& protocol) {
@@ -49,7 +65,8 @@ trace::Run run_of(std::uint32_t lanes, std::uint32_t queues) {
 
 /// Every lane issues `puts` puts and waits for each: one iteration is one run of the machine.
 void simulate(benchmark::State& state, const std::string& protocol, std::uint32_t lanes,
-              std::uint32_t queues, std::uint64_t puts) {
+              std::uint32_t queues, std::uint64_t puts, const std::string& system = "h200-c",
+              std::uint64_t bytes = kBytes, bool wait = true) {
   const config::Recipe program = recipe(protocol);
   const trace::Run run = run_of(lanes, queues);
   std::vector<std::uint64_t> left;
@@ -65,15 +82,16 @@ void simulate(benchmark::State& state, const std::string& protocol, std::uint32_
     setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
       if (left[warp] == 0) return false;
       --left[warp];
-      put = {OpKind::kPut, kBytes, left[warp] == 0, true, 0};
+      put = {OpKind::kPut, bytes, left[warp] == 0, wait, 0};
       return true;
     };
-    machine().run(setup);
+    machine(system).run(setup);
     messages += table.total().messages();
   }
   if (messages != state.iterations() * lanes * puts)
     state.SkipWithError("not every put became a message");
   state.SetItemsProcessed(static_cast<std::int64_t>(messages));
+  state.SetBytesProcessed(static_cast<std::int64_t>(messages * bytes));
 }
 
 void isolated(benchmark::State& state, const std::string& protocol) {
@@ -106,6 +124,22 @@ void growth(benchmark::State& state) {
 }
 BENCHMARK(growth)->ArgName("lanes")->Arg(64)->Arg(1'024)->Arg(16'384)->Unit(
     benchmark::kMillisecond);
+
+/// Through a NIC and over a wire to another GPU: every stage from SM to SM's memory.
+void nic_isolated(benchmark::State& state) { simulate(state, "gdaki", 1, 1, 20'000, "p-ib", 8); }
+BENCHMARK(nic_isolated)->Unit(benchmark::kMillisecond);
+
+/// The NIC never rests: 64 queue pairs, a warp each.
+void nic_saturated(benchmark::State& state) {
+  simulate(state, "gdaki", 64, 64, 1'000, "p-ib", 8, false);
+}
+BENCHMARK(nic_saturated)->Unit(benchmark::kMillisecond);
+
+/// bytes_per_second: of payload, simulated in a second of one core.
+void nic_long(benchmark::State& state) {
+  simulate(state, "gdaki", 1, 1, 2'000, "p-ib", 1 << 20, false);
+}
+BENCHMARK(nic_long)->Unit(benchmark::kMillisecond);
 
 void trace_reading(benchmark::State& state) {
   trace::Reader reader(MARROW_SOURCE_DIR "/traces/h200-c-device-consumer.trace");
