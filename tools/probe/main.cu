@@ -125,8 +125,9 @@ void clock_row(Context& context, const char* when) {
 
 void probe(const Options& options) {
   const int gpus = count_gpus(options.device);
+  // Spin: how this process waits for the GPU, and what notice costs are measured with.
+  MARROW_CUDA(cudaInitDevice(options.device, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid));
   MARROW_CUDA(cudaSetDevice(options.device));
-  MARROW_CUDA(cudaSetDeviceFlags(cudaDeviceMapHost | cudaDeviceScheduleSpin));
   MeasurementFile file(options.out);
   Context context(options, file);
   Progress progress;

@@ -1,6 +1,7 @@
 #include "tools/probe/statistics.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -115,6 +116,24 @@ std::size_t side_block_bytes(const std::vector<bool>& far, std::size_t stride_by
     lines = block;
   }
   return lines * stride_bytes;
+}
+
+SideParity side_parity(const std::vector<bool>& far, std::size_t stride_bytes) {
+  if (far.empty() || !std::has_single_bit(stride_bytes))
+    throw std::invalid_argument("lines that are a power of two of bytes apart are needed");
+  SideParity parity;
+  std::size_t mask = 0;
+  const int first_bit = std::countr_zero(stride_bytes);
+  for (int bit = 0; std::size_t{1} << bit < far.size(); ++bit) {
+    if (far[0] == far[std::size_t{1} << bit]) continue;
+    mask |= std::size_t{1} << bit;
+    parity.bits.push_back(first_bit + bit);
+  }
+  std::vector<bool> predicted;
+  for (std::size_t i = 0; i < far.size(); ++i)
+    predicted.push_back(far[0] != (std::popcount(i & mask) % 2 == 1));
+  parity.agreement = agreement(far, predicted);
+  return parity;
 }
 
 double agreement(const std::vector<bool>& a, const std::vector<bool>& b) {

@@ -51,6 +51,14 @@ Sides split_sides(const std::vector<double>& latencies);
 /// from line to line.
 std::size_t side_block_bytes(const std::vector<bool>& far, std::size_t stride_bytes);
 
+/// The address bits whose exclusive or says on which side a line is, if there are such.
+struct SideParity {
+  std::vector<int> bits;  ///< rising; of the address, counted from bit 0
+  double agreement = 0;   ///< share of lines whose side it gives: 1 where it is the rule
+};
+/// Lines are `stride_bytes` (a power of two) apart, from an address aligned to all of them.
+SideParity side_parity(const std::vector<bool>& far, std::size_t stride_bytes);
+
 /// Share of lines that are on the same side for both.
 double agreement(const std::vector<bool>& a, const std::vector<bool>& b);
 

@@ -44,10 +44,13 @@ __global__ void on_two_sms_kernel(std::uint32_t sm_a, std::uint32_t sm_b, std::u
 /// 64 words, by what the reference SM finds of them: word i is targets[i].
 using Targets = std::vector<std::uint64_t*>;
 
-/// Which lines are near: found once, by compare-and-swap from every SM.
+/// Which lines are near: found once, by compare-and-swap from every SM on one line a page.
 struct SideMap {
   std::uint32_t sm = 0;  ///< the reference
   bool two = false;
+  int lines = 0;
+  std::vector<Rounds> by_sm;               ///< [SM][round][line], cycles
+  std::vector<Sides> sides;                ///< [SM], of the medians over the rounds
   Targets near, far;                       ///< for the reference SM; far is empty if not two
   std::vector<std::uint32_t> same, other;  ///< SMs on the reference's side, on the other
   std::unique_ptr<DeviceArray<std::uint64_t>> memory;

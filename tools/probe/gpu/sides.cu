@@ -80,45 +80,39 @@ double median_at(const std::vector<std::vector<double>>& rounds, std::size_t i) 
   return values[values.size() / 2];
 }
 
-/// All that the map rests on; made once, told by measure_sides.
-struct Survey {
-  int lines = 0;
-  std::vector<Rounds> by_sm;  ///< [SM][round][line], cycles of a compare-and-swap
-  std::vector<Sides> sides;   ///< [SM], of the medians over the rounds
-};
-Survey survey;
-
 void tell_map(Context& context, const SideMap& map) {
   const double none = context.none_cycles();
   const Object pooled = [&] {
     Object object;
-    object.add("op", "atom.cas.gpu").add("lines", survey.lines);
-    return object.add("sms", survey.by_sm.size());
+    object.add("op", "atom.cas.gpu").add("lines", map.lines);
+    return object.add("sms", map.by_sm.size());
   }();
   for (const bool far : {false, true}) {
     Rounds rounds(kRounds);
-    for (std::size_t sm = 0; sm < survey.by_sm.size(); ++sm)
+    for (std::size_t sm = 0; sm < map.by_sm.size(); ++sm)
       for (int round = 0; round < kRounds; ++round)
-        for (int line = 0; line < survey.lines; ++line)
-          if (survey.sides[sm].far[line] == far)
-            rounds[round].push_back(survey.by_sm[sm][round][line]);
+        for (int line = 0; line < map.lines; ++line)
+          if (map.sides[sm].far[line] == far) rounds[round].push_back(map.by_sm[sm][round][line]);
     if (rounds[0].empty()) continue;
     Object conditions = pooled;
     context.row("l2_side", conditions.add("side", far ? "far" : "near"), "cycles", rounds, none);
   }
   std::vector<double> near, far, same_sms, other_sms, agrees;
-  for (std::size_t sm = 0; sm < survey.sides.size(); ++sm) {
-    near.push_back(survey.sides[sm].near_median);
-    far.push_back(survey.sides[sm].far_median);
-    agrees.push_back(agreement(survey.sides[sm].far, survey.sides[map.sm].far));
+  for (std::size_t sm = 0; sm < map.sides.size(); ++sm) {
+    near.push_back(map.sides[sm].near_median);
+    far.push_back(map.sides[sm].far_median);
+    agrees.push_back(agreement(map.sides[sm].far, map.sides[map.sm].far));
   }
   same_sms.assign(map.same.begin(), map.same.end());
   other_sms.assign(map.other.begin(), map.other.end());
   Object row, conditions;
   conditions.add("op", "atom.cas.gpu").add("sm", map.sm).add("stride", kPageBytes);
   row.add("name", "l2_map").add("cond", conditions).add("unit", "side");
-  row.add("n", survey.lines).add("two_sides", map.two);
-  row.add("sides", letters(survey.sides[map.sm].far));
+  row.add("n", map.lines).add("two_sides", map.two);
+  row.add("sides", letters(map.sides[map.sm].far));
+  const SideParity parity = side_parity(map.sides[map.sm].far, kPageBytes);
+  row.add_list("parity_bits", std::vector<double>(parity.bits.begin(), parity.bits.end()));
+  row.add("parity_agreement", parity.agreement);
   row.add_list("sms_on_this_side", same_sms).add_list("sms_on_the_other_side", other_sms);
   row.add_list("agreement_by_sm", agrees);
   row.add("overhead", none).add_list("near_cycles_by_sm", near);
@@ -182,29 +176,28 @@ void tell_loads(Context& context, const SideMap& map) {
 SideMap find_sides(Context& context) {
   SideMap map;
   map.memory = std::make_unique<DeviceArray<std::uint64_t>>((kRounds + 2) * kMegabyte / 8);
-  survey = {};
-  survey.lines = context.quick() ? 128 : 256;
+  map.lines = context.quick() ? 128 : 256;
   const auto sms = static_cast<std::uint32_t>(context.device().multiProcessorCount);
-  DeviceArray<std::uint32_t> cycles(survey.lines);
-  survey.by_sm.resize(sms);
+  DeviceArray<std::uint32_t> cycles(map.lines);
+  map.by_sm.resize(sms);
   for (int round = 0; round < kRounds; ++round)
     for (std::uint32_t sm = 0; sm < sms; ++sm) {
-      context.run_on_sm(sm, TouchLines<Touch::kCas>{map.memory->get(), kPageBytes / 8, survey.lines,
-                                                    3, cycles.get()});
-      survey.by_sm[sm].push_back(cycles.samples());
+      context.run_on_sm(sm, TouchLines<Touch::kCas>{map.memory->get(), kPageBytes / 8, map.lines, 3,
+                                                    cycles.get()});
+      map.by_sm[sm].push_back(cycles.samples());
     }
-  for (const Rounds& rounds : survey.by_sm) {
+  for (const Rounds& rounds : map.by_sm) {
     std::vector<double> medians;
-    for (int line = 0; line < survey.lines; ++line) medians.push_back(median_at(rounds, line));
-    survey.sides.push_back(split_sides(medians));
+    for (int line = 0; line < map.lines; ++line) medians.push_back(median_at(rounds, line));
+    map.sides.push_back(split_sides(medians));
   }
-  const Sides& reference = survey.sides[map.sm];
+  const Sides& reference = map.sides[map.sm];
   map.two = reference.two;
   for (std::uint32_t sm = 0; sm < sms; ++sm) {
-    const bool same = agreement(survey.sides[sm].far, reference.far) >= 0.5;
+    const bool same = agreement(map.sides[sm].far, reference.far) >= 0.5;
     (same ? map.same : map.other).push_back(sm);
   }
-  for (int line = 0; line < survey.lines; ++line) {
+  for (int line = 0; line < map.lines; ++line) {
     Targets& group = reference.far[line] ? map.far : map.near;
     if (group.size() < 64) group.push_back(map.memory->get() + line * (kPageBytes / 8));
   }
