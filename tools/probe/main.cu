@@ -47,6 +47,11 @@ std::string utc_date() {
 /// The line with which a person waits; nothing where stderr is no terminal.
 class Progress {
  public:
+  Progress() = default;
+  ~Progress() { clear(); }  // before an error's message
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
   void show(std::size_t number, std::size_t total, const char* name) {
     if (on_) std::cerr << "\r\033[K[" << number << '/' << total << "] " << name << std::flush;
   }
@@ -147,8 +152,14 @@ void probe(const Options& options) {
   for (const Measurement* measurement : chosen) {
     progress.show(measured.size() + 1, chosen.size(), measurement->topic.name);
     const double before = host_ns();
-    measurement->measure(context);
-    MARROW_CUDA(cudaDeviceSynchronize());
+    try {
+      measurement->measure(context);
+      MARROW_CUDA(cudaDeviceSynchronize());
+    } catch (const StuckError& error) {
+      throw StuckError(std::string(measurement->topic.name) + ": " + error.what());
+    } catch (const CudaError& error) {
+      throw CudaError(std::string(measurement->topic.name) + ": " + error.call(), error.code());
+    }
     seconds.push_back((host_ns() - before) * 1e-9);
     measured.emplace_back(measurement->topic.name);
     if (std::abs(context.clock_ghz(2'000'000) / start_ghz - 1) > kClockTolerance)

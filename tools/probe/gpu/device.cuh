@@ -15,10 +15,12 @@ namespace marrow::probe {
 class CudaError : public std::runtime_error {
  public:
   CudaError(const std::string& call, cudaError_t code)
-      : std::runtime_error(call + ": " + cudaGetErrorString(code)), code_(code) {}
+      : std::runtime_error(call + ": " + cudaGetErrorString(code)), call_(call), code_(code) {}
+  const std::string& call() const { return call_; }
   cudaError_t code() const { return code_; }
 
  private:
+  std::string call_;
   cudaError_t code_;
 };
 
