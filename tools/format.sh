@@ -18,5 +18,6 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-find . -path './build*' -prune -o -path ./.git -prune -o \( -name '*.h' -o -name '*.cpp' \) -print0 |
+find . -path './build*' -prune -o -path ./.git -prune -o \
+  \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
   xargs -0 "$formatter" "${options[@]}"
