@@ -14,7 +14,7 @@ class FabricTest : public SystemC {
     renew();
     const auto spec =
         config::bind(config::load_system(MARROW_SOURCE_DIR "/configs/systems/" + system + ".yaml"));
-    const Fabric fabric("fabric", spec.wire, 2);
+    const Fabric fabric("fabric", spec.wire, 2, false);
     Message message;
     message.kind = kind;
     message.bytes = bytes;
