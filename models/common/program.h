@@ -77,6 +77,7 @@ enum class Value : std::uint8_t {
   kEntries,   ///< the operation's entries
   kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
   kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,   ///< the lane's count of messages: stands for the payload's content
   kRegister,  ///< a register's value
   kRegisterNext
 };
@@ -131,6 +132,7 @@ enum class Until : std::uint8_t {
   kCompleted,  ///< word > index
   kReached,    ///< word >= the register's value
   kSignalled,  ///< word >= the number of waits so far
+  kAnswered,   ///< word >= the lane's number of messages: of a CQ, one CQE for each
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
@@ -158,7 +160,8 @@ struct Step {
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
   EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
-  std::uint32_t block = 0;               ///< kStore, Until::kSlotFree: entries beyond index
+  bool immediate = false;                ///< kStore of a write's entry: it tells the receiver
+  std::uint32_t block = 0;  ///< kStore, kSlotFree: entries beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
   std::string id;            ///< name by which --set reaches it; may be empty
 };
@@ -202,6 +205,8 @@ struct NicProgram {
   Completion kind = Completion::kPlain;
   bool dc = false;               ///< queues are DC initiators
   bool every = false;            ///< every entry asks for a CQE, not just a message's last
+  std::uint32_t inline_bytes = 0;  ///< kWriteInline of more is a kWrite; 0: as the step says
+  std::uint32_t receives = kNoWord;  ///< inside the CQE that tells the receiver of a write
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.
   std::uint32_t source = kNoWord;  ///< own memory that a put reads
@@ -217,10 +222,21 @@ struct Program {
   /// By operation: what a lane executes; ends with kEnd. Empty: the protocol cannot do it.
   std::array<std::vector<Step>, kOpKindCount> steps;
   std::array<std::uint32_t, kOpKindCount> entries{};  ///< by operation: 64 B entries it takes
+  std::array<bool, kOpKindCount> inlines{};  ///< by operation: its entry holds the payload
+  bool on_cpu = false;                       ///< lanes are CPU threads; costs are in ns
   ConsumerProgram consumer;
   NicProgram nic;
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
+  /// 64 B entries of a message.
+  std::uint32_t entries_of(OpKind kind, std::uint64_t bytes) const {
+    // mlx5: control and remote address segments, inline header, payload.
+    constexpr std::uint64_t kInlineHeadBytes = 16 + 16 + 4, kEntryBytes = 64;
+    const auto at = static_cast<std::size_t>(kind);
+    if (inlines[at] && bytes <= nic.inline_bytes)
+      return static_cast<std::uint32_t>((kInlineHeadBytes + bytes + kEntryBytes - 1) / kEntryBytes);
+    return entries[at] > 0 ? entries[at] : 1;
+  }
   const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
   std::vector<Step>& of(OpKind kind) { return steps[static_cast<std::size_t>(kind)]; }
   std::uint32_t depth = 1024;  ///< entries of a queue

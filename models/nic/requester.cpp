@@ -183,8 +183,9 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
   Flight* f = to_.book->message(q, index);
   if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
-  const bool gathers = !request.is_inline && request.bytes > 0 &&
-                       request.opcode == Opcode::kRdmaWrite;
+  const bool gathers =
+      !request.is_inline && request.bytes > 0 &&
+      (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
   Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
   sent.opcode = request.opcode;
@@ -205,6 +206,9 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     queue.dc_peer = message.to;
   }
   switch (request.opcode) {
+    case Opcode::kRdmaWriteImm:
+      message.immediate = true;
+      [[fallthrough]];
     case Opcode::kRdmaWrite:
       message.kind = wire::Message::Kind::kWrite;
       break;

@@ -32,6 +32,7 @@ class Responder : public sc_core::sc_module {
  private:
   void carry_out(const wire::Message& message, Ps at_ps);
   void start_atomic(Ps at_ps);
+  void tell(const wire::Message& message, Ps at_ps);
   void answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
               std::uint64_t value = 0, std::uint64_t bytes = 0);
   bool registered(const wire::Message& message) const;
@@ -45,6 +46,7 @@ class Responder : public sc_core::sc_module {
   Connections to_;
   Ps free_ps_ = 0;
   std::unordered_map<std::uint64_t, std::uint64_t> expected_;  ///< psn, by sender and its queue
+  std::vector<std::uint64_t> received_;  ///< completions told, by queue
   std::unordered_map<std::uint64_t, bool> told_;  ///< a gap was reported already
   std::vector<wire::Message> kept_;               ///< requests with accesses under way
   std::vector<std::size_t> kept_free_;

@@ -25,6 +25,7 @@ Switch::Switch(sc_core::sc_module_name name, const SwitchSpec& spec, Link& gpu_l
     : sc_module(name), spec_(spec), gpu_link_(gpu_link), nic_link_(nic_link) {
   from_gpu.register_nb_transport_fw(this, &Switch::gpu_fw);
   from_nic.register_nb_transport_fw(this, &Switch::nic_fw);
+  from_host.register_nb_transport_fw(this, &Switch::host_fw);
   to_gpu.register_nb_transport_bw(this, &Switch::gpu_bw);
   to_root.register_nb_transport_bw(this, &Switch::host_bw);
 }
@@ -53,6 +54,13 @@ tlm::tlm_sync_enum Switch::gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_ph
   return to_nic->nb_transport_fw(payload, phase, delay);
 }
 
+tlm::tlm_sync_enum Switch::host_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                                   sc_core::sc_time& delay) {
+  delay = until(nic_link_.send_down(at(delay) + ps_from_ns(spec_.host_ns),
+                                    payload.get_data_length(), "MemWr"));
+  return to_nic->nb_transport_fw(payload, phase, delay);
+}
+
 tlm::tlm_sync_enum Switch::nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                   sc_core::sc_time& delay) {
   const bool write = posted(payload);
@@ -76,7 +84,7 @@ tlm::tlm_sync_enum Switch::gpu_bw(tlm::tlm_generic_payload& payload, tlm::tlm_ph
 tlm::tlm_sync_enum Switch::host_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                    sc_core::sc_time& delay) {
   if (!posted(payload))
-    delay = until(nic_link_.send_down(at(delay) + ps_from_ns(spec_.host_ns),
+    delay = until(nic_link_.send_down(at(delay) + ps_from_ns(spec_.host_ns + spec_.host_read_ns),
                                       payload.get_data_length(), "CplD"));
   return from_nic->nb_transport_bw(payload, phase, delay);
 }
