@@ -15,7 +15,7 @@ bool Lane::begin_op(std::uint32_t sm) {
   stage_from_ps = at_ps;
   if (op.kind == OpKind::kWait) ++waits;
   if (!is_message(op.kind)) return true;
-  entries = program().entries_of(op.kind, op.bytes);
+  entries = program().blocks(op.kind, op.bytes);
   journey = {};
   journey.run = context->run;
   journey.pe = context->pe;

@@ -228,8 +228,8 @@ struct Program {
   NicProgram nic;
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
-  /// 64 B entries of a message.
-  std::uint32_t entries_of(OpKind kind, std::uint64_t bytes) const {
+  /// 64 B entries of a message with that payload.
+  std::uint32_t blocks(OpKind kind, std::uint64_t bytes) const {
     // mlx5: control and remote address segments, inline header, payload.
     constexpr std::uint64_t kInlineHeadBytes = 16 + 16 + 4, kEntryBytes = 64;
     const auto at = static_cast<std::size_t>(kind);

@@ -77,6 +77,10 @@ unsigned HostMemory::transport_dbg(tlm::tlm_generic_payload& payload) {
 
 void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
   const std::uint64_t offset = arrival.address - kHostBase;
+  // A core may have looked since the write was sent on its way.
+  const bool written = arrival.payload == nullptr ||
+                       arrival.payload->get_extension<Access>()->kind == AccessKind::kStore;
+  if (written) line(arrival.address) = Line::kOfDevice;
   if (arrival.payload == nullptr) {
     memory_.store(offset, arrival.value, arrival.bytes);
     if (watch_ && arrival.address >= watch_begin_ && arrival.address < watch_end_)
