@@ -50,7 +50,7 @@ class FromRunStart : public Observer {
 };
 
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
-                              const gpu::EntryRequest& entry, std::uint32_t peer,
+                              const gpu::EntryRequest& entry,
                               std::span<const std::uint8_t> payload) {
   const NicProgram& nic = program.nic;
   const auto address = [&](std::uint32_t word) {
@@ -60,18 +60,16 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   request.qpn = entry.queue;
   request.index = static_cast<std::uint16_t>(entry.index);
   if (entry.last || nic.every) request.fm_ce_se = nic::kCqUpdate;
+  if (nic.dc) {
+    request.av.form = nic::AddressVector::Form::kHalf;
+    request.av.destination = entry.peer;
+  }
   switch (entry.form) {
-    case EntryForm::kDcWrite:
-    case EntryForm::kDcWriteInline:
-      request.av.form = nic::AddressVector::Form::kHalf;
-      request.av.destination = peer;
-      [[fallthrough]];
     case EntryForm::kWrite:
     case EntryForm::kWriteInline:
       request.opcode = entry.immediate ? nic::Opcode::kRdmaWriteImm : nic::Opcode::kRdmaWrite;
       request.raddr = address(nic.target);
-      request.is_inline =
-          entry.form == EntryForm::kWriteInline || entry.form == EntryForm::kDcWriteInline;
+      request.is_inline = entry.form == EntryForm::kWriteInline;
       if (request.is_inline) {
         request.inline_data = payload;
       } else {
@@ -95,10 +93,18 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
       request.laddr = address(nic.sink);
       request.bytes = 8;
       break;
+    case EntryForm::kMaskedFetchAdd4:
+      request.opcode = nic::Opcode::kMaskedFa;
+      request.opmod = nic::kOpmodAtomic4;
+      request.swap_add = 1;
+      request.raddr = address(nic.signal);
+      request.laddr = address(nic.sink);
+      request.bytes = 4;
+      break;
     case EntryForm::kMaskedSwap:
       request.opcode = nic::Opcode::kMaskedCs;
       request.opmod = nic::kOpmodAtomic8;
-      request.swap_add = entry.version;
+      request.swap_add = entry.signals;
       request.swap_mask = ~std::uint64_t{0};
       request.raddr = address(nic.signal);
       request.laddr = address(nic.sink);
@@ -150,7 +156,10 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
   nic_link = std::make_unique<pcie::Link>(("nic" + suffix + "_pcie").c_str(), spec.nic_pcie);
   pcie_switch = std::make_unique<pcie::Switch>(("pcie_switch" + suffix).c_str(), spec.pcie_switch,
                                                link, *nic_link);
-  nic = std::make_unique<nic::Nic>(("nic" + suffix).c_str(), spec.nic, *fabric, number);
+  nic = std::make_unique<nic::Nic>(
+      ("nic" + suffix).c_str(), spec.nic, spec.dma, spec.nic_pcie, *pcie_switch,
+      spec.detail ? pcie::DmaEngine::Detail::kTlps : pcie::DmaEngine::Detail::kTrains, *fabric,
+      number);
   l2.to_device.bind(pcie_switch->from_gpu);
   pcie_switch->to_gpu.bind(l2.from_device);
   pcie_switch->to_nic.bind(nic->registers);
@@ -188,8 +197,10 @@ void ProcessingElement::clear_counters() {
 }
 
 Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
+  if (!spec.has_gpu)
+    throw InputError("the system", "has no GPU", "use a system with gpu.* parameters");
   const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : 1);
-  if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes);
+  if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes, spec.detail);
   for (std::uint32_t pe = 0; pe < pes; ++pe)
     pes_.push_back(std::make_unique<ProcessingElement>(spec, pe, fabric_.get()));
   if (spec.nvlink.peers > 0) peer_ = std::make_unique<PeerSide>(spec, pes_.front()->l2);
@@ -256,6 +267,19 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
+      if (program.inlines[static_cast<std::size_t>(op.kind)] && program.nic.inline_bytes == 0) {
+        if (op.bytes > kMaxInlineBytes)
+          throw InputError(where + " with protocol " + program.protocol,
+                           "an inline payload of " + std::to_string(op.bytes) + " B",
+                           "at most " + std::to_string(kMaxInlineBytes) + " B, or payload: write");
+        if (program.nic.kind == NicProgram::Completion::kPlain &&
+            program.blocks(op.kind, op.bytes) != program.blocks(op.kind, 0))
+          throw InputError(where + " with protocol " + program.protocol,
+                           "an inline payload of " + std::to_string(op.bytes) +
+                               " B takes more than one entry, and the recipe finds a completion "
+                               "by its entry's number",
+                           "at most 28 B, or payload: write");
+      }
       longest_pause_ps = std::max(
           longest_pause_ps,
           static_cast<Ps>(static_cast<double>(op.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
@@ -306,14 +330,14 @@ void Machine::run(const RunSetup& setup) {
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
-    context.encode = [&program, &layout, &payload, peers = connections.peers](
-                         const gpu::EntryRequest& entry, std::span<std::uint8_t> out) {
+    context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
+                                                   std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
       std::fill_n(out.begin(), nic::kWqebbBytes, std::uint8_t{0});
       const std::span<const std::uint8_t> data(
-          payload.data(), static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, 220)));
-      const std::uint32_t units =
-          nic::encode(work_request(program, layout, entry, peers[entry.queue], data), out);
+          payload.data(),
+          static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, payload.size())));
+      const std::uint32_t units = nic::encode(work_request(program, layout, entry, data), out);
       return units * nic::kWqeUnitBytes;
     };
     pe.nic_link->reset(seed);

@@ -265,6 +265,7 @@ Cell read_cell(const YamlNode& node, const Table& table) {
   if (cell.value == 0 && cell.not_covered.empty())
     node.at("value").fail("is 0, which has no relative error", "add \"not_covered: why\"");
   cell.metric = metric_named(node.at("metric"));
+  cell.stage = name(cell.metric);
   const auto needs = [&](const Scenario& scenario) {
     if (cell.metric == Metric::kIssue && scenario.work.wait_every > 0)
       node.at("metric").fail("is of messages that the lane does not wait for",
@@ -305,17 +306,70 @@ Cell read_cell(const YamlNode& node, const Table& table) {
   return cell;
 }
 
+/// A cell of pcie-bench's tables.
+Cell read_pcie_cell(const YamlNode& node, const std::string& config_dir) {
+  node.only({"id", "system", "test", "size_bytes", "window_bytes", "iommu", "memory", "value",
+             "unit", "avg", "role", "note"});
+  Cell cell;
+  cell.id = node.at("id").text();
+  cell.value = node.at("value").number(0);
+  cell.unit = node.at("unit").one_of({"ns", "Gb/s"});
+  cell.stage = node.at("test").text();
+  const auto test = pcie_test(cell.stage);
+  if (!test) node.at("test").fail("pcie-bench has no such test", "write e.g. LAT_DMA_RD");
+  constexpr std::int64_t kMostBytes = 4096;
+  cell.pcie = {*test, static_cast<std::uint64_t>(node.at("size_bytes").integer(1, kMostBytes)),
+               static_cast<std::uint64_t>(node.at("window_bytes").integer(64)), false};
+  if (const auto memory = node.find("memory"))
+    cell.pcie.remote = memory->one_of({"local", "remote"}) == "remote";
+  const std::string role = node.at("role").one_of({"fit", "predicted", "none"});
+  cell.role = role == "fit" ? Role::kFit : Role::kPredicted;
+  if (role == "none") cell.not_covered = node.at("note").text();
+  if (role != "none") {
+    cell.system = node.at("system").text();
+    check_system(node.at("system"), cell.system, config_dir);
+  }
+  cell.what = fmt::format("{} {} B{}", cell.stage, cell.pcie.size_bytes,
+                          cell.pcie.remote ? ", remote" : "");
+  return cell;
+}
+
+Cell cell_of(const PeerRow& row, const std::string& table, std::size_t number) {
+  Cell cell;
+  cell.id = fmt::format("{}-{:03}", table, number);
+  cell.stage = cell.what = row.name;
+  for (const auto& [name, value] : row.conditions) cell.what += fmt::format(" {}={}", name, value);
+  cell.value = row.measured;
+  cell.unit = row.unit;
+  cell.role = row.fit ? Role::kFit : Role::kPredicted;
+  return cell;
+}
+
 Table read_table(const std::string& file, const std::string& config_dir) {
   const YamlNode root = YamlNode::open(file);
-  root.only({"table", "title", "source", "runs", "sweeps", "rows"});
   Table table;
   table.file = file;
+  std::string kind = "simulation";
+  if (const auto value = root.find("kind"))
+    kind = value->one_of({"simulation", "pcie_bench", "peer_probe"});
+  if (kind == "simulation")
+    root.only({"kind", "table", "title", "source", "runs", "sweeps", "rows"});
+  if (kind == "pcie_bench") root.only({"kind", "table", "title", "source", "rows"});
   table.id = root.at("table").text();
   table.title = root.at("title").text();
   const YamlNode source = root.at("source");
   source.only({"title", "url", "year"});
   table.source = fmt::format("{} ({}), {}", source.at("title").text(), source.at("year").integer(),
                              source.at("url").text());
+  if (kind == "peer_probe") {
+    table.kind = Kind::kPeerProbe;
+    table.peer = load_peer_table(file);
+    check_system(root.at("system"), table.peer.system, config_dir);
+    for (const PeerRow& row : table.peer.rows)
+      table.cells.push_back(cell_of(row, table.id, table.cells.size() + 1));
+    return table;
+  }
+  if (kind == "pcie_bench") table.kind = Kind::kPcieBench;
   if (const auto runs = root.find("runs"))
     for (const auto& [name, node] : runs->entries())
       table.runs.push_back(read_run(name, node, table, config_dir));
@@ -326,7 +380,8 @@ Table read_table(const std::string& file, const std::string& config_dir) {
     }
   std::set<std::string> ids;
   for (const YamlNode& node : root.at("rows").items()) {
-    table.cells.push_back(read_cell(node, table));
+    table.cells.push_back(table.kind == Kind::kPcieBench ? read_pcie_cell(node, config_dir)
+                                                         : read_cell(node, table));
     if (!ids.insert(table.cells.back().id).second)
       node.at("id").fail("stands twice in this table", "remove one of them");
   }
@@ -363,8 +418,11 @@ Scenario varied(Scenario run, const std::string& key, const std::pair<std::strin
   return run;
 }
 
-/// The metrics' samples of one run, pooled over seeds.
-std::map<Metric, std::vector<double>> simulate(const Scenario& scenario,
+/// Of a process's own work: by metric, or by cell.
+using Results = std::map<std::string, Spread>;
+
+/// The metrics of one run, their samples pooled over seeds.
+Results simulate(const Scenario& scenario,
                                                const std::set<Metric>& metrics,
                                                const MeasurementOptions& options) {
   std::vector<std::string> system_sets, protocol_sets;
@@ -432,14 +490,43 @@ std::map<Metric, std::vector<double>> simulate(const Scenario& scenario,
       pooled[metric].insert(pooled[metric].end(), values.begin(), values.end());
     }
   }
-  return pooled;
+  Results results;
+  for (const auto& [metric, values] : pooled)
+    if (!values.empty())
+      results[std::string(name(metric))] = {quantile(values, 0.5), quantile(values, 0.1),
+                                            quantile(values, 0.9)};
+  return results;
 }
 
-/// A simulation in a process of its own.
+Results bench(const Table& table, const MeasurementOptions& options) {
+  std::map<std::string, config::SystemSpec> systems;
+  Results results;
+  for (const Cell& cell : table.cells) {
+    if (!cell.not_covered.empty()) continue;
+    if (!systems.contains(cell.system))
+      systems[cell.system] = config::bind(config::load_system(
+          system_file(cell.system, options.config_dir), options.system_sets));
+    results[cell.id] = {predict_pcie_bench(systems[cell.system], cell.pcie), kNone, kNone};
+  }
+  return results;
+}
+
+Results probe(const Table& table, const MeasurementOptions& options) {
+  PeerProbe peer(config::bind(config::load_system(
+                     system_file(table.peer.system, options.config_dir), options.system_sets)),
+                 table.peer.costs);
+  Results results;
+  for (std::size_t i = 0; i < table.cells.size(); ++i)
+    results[table.cells[i].id] = {peer.predict(table.peer.rows[i]), kNone, kNone};
+  return results;
+}
+
+/// A simulation, or a table of another kind, in a process of its own.
 struct Job {
+  const Table* table = nullptr;
   Scenario scenario;
   std::set<Metric> metrics;
-  std::map<Metric, Spread> spreads;
+  Results results;
   std::string fault;
   pid_t pid = -1;
   int pipe = -1;
@@ -447,13 +534,15 @@ struct Job {
 };
 
 /// What the child says through its pipe: {"issue": [median, p10, p90], ...} or {"fault": "..."}.
+/// Where there is no p10 it is null.
 std::string report_of(const Job& job, const MeasurementOptions& options) {
   nlohmann::json report = nlohmann::json::object();
   try {
-    for (const auto& [metric, values] : simulate(job.scenario, job.metrics, options))
-      if (!values.empty())
-        report[std::string(name(metric))] = {quantile(values, 0.5), quantile(values, 0.1),
-                                             quantile(values, 0.9)};
+    const Results results = job.table->kind == Kind::kPcieBench   ? bench(*job.table, options)
+                            : job.table->kind == Kind::kPeerProbe ? probe(*job.table, options)
+                                                                  : simulate(job.scenario,
+                                                                             job.metrics, options);
+    for (const auto& [key, spread] : results) report[key] = {spread.median, spread.p10, spread.p90};
   } catch (const std::exception& error) {
     report = {{"fault", error.what()}};
   }
@@ -503,9 +592,11 @@ bool listen(Job& job) {
                                       : report["fault"].get<std::string>();
     return true;
   }
-  for (const Metric metric : job.metrics)
-    if (const auto it = report.find(std::string(name(metric))); it != report.end())
-      job.spreads[metric] = {(*it)[0], (*it)[1], (*it)[2]};
+  const auto number = [](const nlohmann::json& value) {
+    return value.is_null() ? kNone : value.get<double>();
+  };
+  for (const auto& [key, spread] : report.items())
+    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2])};
   return true;
 }
 
@@ -591,7 +682,7 @@ std::vector<Table> load_measurements(const std::string& path, const std::string&
   std::vector<std::string> files = {path};
   if (fs::is_directory(path)) {
     files.clear();
-    for (const auto& entry : fs::directory_iterator(path))
+    for (const auto& entry : fs::recursive_directory_iterator(path))
       if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
     std::sort(files.begin(), files.end());
     if (files.empty())
@@ -696,31 +787,36 @@ std::vector<Prediction> predict(const std::vector<Table>& tables,
   std::vector<std::vector<std::size_t>> needed;  // by prediction: its jobs
   std::vector<Job> jobs;
   std::map<std::string, std::size_t> job_of;
-  const auto job = [&](const std::string& key, Metric metric, auto&& scenario) {
+  const auto job = [&](const std::string& key, const Table& table) -> Job& {
     const auto [it, fresh] = job_of.try_emplace(key, jobs.size());
-    if (fresh) {
-      jobs.emplace_back();
-      jobs.back().scenario = scenario();
-    }
-    jobs[it->second].metrics.insert(metric);
+    if (fresh) jobs.emplace_back();
     needed.back().push_back(it->second);
+    jobs[it->second].table = &table;
+    return jobs[it->second];
   };
   for (const Table& table : tables)
     for (const Cell& cell : table.cells) {
       if (!cell.not_covered.empty()) continue;
       predictions.push_back({&table, &cell, {}, 0, {}});
       needed.emplace_back();
-      const std::string prefix = table.file + "\n";
+      if (table.kind != Kind::kSimulation) {
+        job(table.file, table);
+        continue;
+      }
+      const auto simulation = [&](const std::string& key, const Scenario& scenario) {
+        Job& of = job(table.file + "\n" + key, table);
+        of.scenario = scenario;
+        of.metrics.insert(cell.metric);
+      };
       if (cell.sweep.empty()) {
         for (const std::string& run : {cell.run, cell.less})
-          if (!run.empty())
-            job(prefix + run, cell.metric, [&] { return scenario_named(table, run); });
+          if (!run.empty()) simulation(run, scenario_named(table, run));
         continue;
       }
       const Sweep& sweep = table.sweeps.at(cell.sweep);
       for (const auto& value : sweep.values)
-        job(prefix + cell.sweep + "\n" + value.first, cell.metric,
-            [&] { return varied(scenario_named(table, sweep.run), sweep.vary, value); });
+        simulation(cell.sweep + "\n" + value.first,
+                   varied(scenario_named(table, sweep.run), sweep.vary, value));
     }
   run_all(jobs, options);
   for (std::size_t i = 0; i < predictions.size(); ++i) {
@@ -729,11 +825,13 @@ std::vector<Prediction> predict(const std::vector<Table>& tables,
     std::vector<Spread> metrics;
     for (const std::size_t number : needed[i]) {
       const Job& of = jobs[number];
-      if (const auto it = of.spreads.find(cell.metric); it != of.spreads.end())
+      const std::string& key =
+          prediction.table->kind == Kind::kSimulation ? cell.stage : cell.id;
+      if (const auto it = of.results.find(key); it != of.results.end())
         metrics.push_back(it->second);
       else if (prediction.fault.empty())
         prediction.fault = of.fault.empty() ? fmt::format("{}: its work shows no {}",
-                                                          of.scenario.place, name(cell.metric))
+                                                          of.scenario.place, cell.stage)
                                             : of.fault;
     }
     if (!prediction.fault.empty()) continue;
@@ -760,7 +858,7 @@ Group group_of(const std::string& name, const std::vector<Prediction>& predictio
     if (std::abs(p.error) >= std::abs(group.worst_error)) {
       group.worst_error = p.error;
       group.worst_run = p.cell->id;
-      group.worst_stage = validate::name(p.cell->metric);
+      group.worst_stage = p.cell->stage;
     }
   }
   group.rows = errors.size();
@@ -847,7 +945,7 @@ nlohmann::ordered_json as_json(const std::vector<Table>& tables,
     rows.push_back({{"case", p.cell->id},
                     {"table", p.table->id},
                     {"what", p.cell->what},
-                    {"stage", name(p.cell->metric)},
+                    {"stage", p.cell->stage},
                     {"role", name(p.cell->role)},
                     {"unit", p.cell->unit},
                     {"measured", to_spread(p.cell->value, kNone, kNone)},

@@ -14,6 +14,8 @@
 
 #include "models/common/observer.h"
 #include "validate/compare.h"
+#include "validate/pcie_bench.h"
+#include "validate/peer_probe.h"
 
 namespace marrow::validate {
 
@@ -73,6 +75,9 @@ struct Cell {
   std::string id, what;
   std::string run, less;  ///< less: of another run, whose metric is taken away
   std::string sweep;      ///< instead of run
+  std::string stage;      ///< what is read off: the metric's, the test's or the probe's name
+  std::string system;     ///< Kind::kPcieBench: on which
+  PcieBenchCase pcie;     ///< the same: which case
   Metric metric = Metric::kIssue;
   Take take = Take::kValue;
   double at_least = 0;  ///< kReach, in the metric's own unit
@@ -83,14 +88,19 @@ struct Cell {
   std::string not_covered;  ///< why nothing predicts it; empty: something does
 };
 
+/// What predicts a table's cells.
+enum class Kind : std::uint8_t { kSimulation, kPcieBench, kPeerProbe };
+
 struct Table {
   std::string file, id, title, source;
+  Kind kind = Kind::kSimulation;
+  PeerTable peer;  ///< kPeerProbe: its rows are those of the cells
   std::vector<Scenario> runs;
   std::map<std::string, Sweep> sweeps;
   std::vector<Cell> cells;
 };
 
-/// Reads one file, or all *.yaml of a folder by name. config_dir: where systems/ and protocols/
+/// Reads one file, or all *.yaml of a folder and its folders by name. config_dir: where systems/ and protocols/
 /// are. Throws InputError, naming file, line and key, for everything that is not as described in
 /// validate/measurements/README.md.
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir);

@@ -184,7 +184,7 @@ const config::SystemSpec& with_peer(const config::SystemSpec& spec) {
 
 PeerTable load_peer_table(const std::string& file) {
   const auto root = config::YamlNode::open(file);
-  root.only({"table", "system", "source", "costs", "rows"});
+  root.only({"kind", "table", "title", "system", "source", "costs", "rows"});
   PeerTable table;
   table.system = root.at("system").text();
   const auto costs = root.at("costs");

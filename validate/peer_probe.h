@@ -12,7 +12,7 @@
 
 namespace marrow::validate {
 
-/// One row of validate/measurements/h200x2-f-peer.yaml.
+/// One row of validate/measurements/nvlink/h200x2-f-peer.yaml.
 struct PeerRow {
   std::string name;                               ///< as in the probe: "peer_op"
   std::map<std::string, std::string> conditions;  ///< "op": "ld8"

@@ -45,6 +45,9 @@ struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
   std::uint32_t sm = 0;         ///< requesting SM
+  /// When it was issued, where that may be before the kernel's time (a lane that did not wait for an
+  /// earlier answer); -1: now and the annotated delay.
+  Ps issue_ps = -1;
   int port = 0;                 ///< the L2's own: where the answer goes
   std::uint32_t gpu = 0;        ///< the NVLink switch's own: the GPU that asked
   Ps way_ps = 0;                ///< across NVLink and back; 0: asked from this GPU

@@ -35,6 +35,8 @@ struct EntryRequest {
   std::uint64_t index = 0;
   std::uint64_t bytes = 0;    ///< payload
   std::uint64_t version = 0;  ///< the lane's count of messages: stands for the payload's content
+  std::uint64_t signals = 0;  ///< the lane's count of signals, this one included
+  std::uint32_t peer = 0;     ///< processing element that it goes to
   bool last = true;           ///< of its message: asks for the completion
   bool immediate = false;     ///< a write that tells the receiver
 };
@@ -54,15 +56,21 @@ struct RunContext {
   /// Writes an entry's bytes; returns how many. Needed where the program has entry forms.
   std::function<std::uint32_t(const EntryRequest&, std::span<std::uint8_t>)> encode;
   std::uint64_t seed = 1;
+
+  /// Whether a queue leads to this processing element itself; a loop over all queues skips these.
+  bool is_to_self(std::uint32_t queue) const {
+    return program->queues_by_peer && queue < queues && queue % pes == pe;
+  }
 };
 
 /// A lane keeps its own time, ahead of the kernel's.
 struct Lane {
   const RunContext* context = nullptr;
   std::uint32_t number = 0, warp = 0, queue = 0, peer = 0;
-  std::uint32_t home = 0;   ///< the own queue while it visits all
-  std::uint64_t puts = 0;   ///< messages so far
-  std::uint64_t waits = 0;  ///< wait operations so far, this one included
+  std::uint32_t home = 0;     ///< the own queue while it visits all
+  std::uint64_t puts = 0;     ///< messages so far
+  std::uint64_t waits = 0;    ///< waits and barriers so far, this one included
+  std::uint64_t signals = 0;  ///< signals, atomics and barriers so far, this one included
   std::size_t pc = 0;
   Ps at_ps = 0;  ///< the lane's own time
   Ps stage_from_ps = 0;
@@ -71,15 +79,17 @@ struct Lane {
   Ps op_from_ps = 0;
   std::uint64_t own_index = 0;  ///< StepOp::kOwnIndex
   std::uint64_t index = 0;
-  std::uint32_t entries = 1;  ///< of the last message
+  std::uint32_t entries = 1;  ///< blocks of one message
+  std::uint32_t lanes = 1;    ///< that post together, a message each
   bool in_op = false;
+  bool posts = false;  ///< the operation makes a journey
   bool rang = false;
   std::uint32_t rounds = 0;
   Ps seen_ps = -1, issued_ps = -1;
   Journey journey;
   std::array<std::uint64_t, kRegisterCount> value{};
   std::array<Ps, kRegisterCount> ready_ps{};
-  std::array<std::uint8_t, 256> bytes{};
+  std::array<std::uint8_t, 256> bytes{};  ///< of an entry; at most four blocks
 
   const Program& program() const { return *context->program; }
   /// Takes the next operation; false: there is none. sm: where it runs.
@@ -92,10 +102,15 @@ struct Lane {
   std::uint64_t address(const Step& step, std::uint64_t at_index) const {
     return context->layout->address(program(), step.word, queue, at_index, number);
   }
+  /// The queue's index behind all that the operation posts.
+  std::uint64_t next_index() const { return index + std::uint64_t{entries} * lanes; }
   /// kPoll: the count that ends it.
   std::uint64_t wanted(const Step& step) const;
-  /// kStore: puts what is stored into `bytes`; returns its length. value: a plain store's.
-  std::uint32_t fill(const Step& step, std::uint64_t stored);
+  /// kStore: puts a plain store's value into `bytes`, so many times; returns their length.
+  std::uint32_t fill(const Step& step, std::uint64_t stored, std::uint32_t count);
+  /// kStore of an entry: where the one of this lane of a warp goes, and its bytes into `bytes`.
+  std::uint64_t entry_index(const Step& step, std::uint32_t of = 0) const;
+  std::uint32_t encode(const Step& step, std::uint32_t of = 0);
   /// The answer of a load, an atomic, a spin or a poll is there.
   void answer(const Step& step, std::uint64_t answered, Ps back_ps, std::uint32_t looks);
 

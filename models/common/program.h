@@ -88,14 +88,44 @@ enum class EntryForm : std::uint8_t {
   kWrite,
   kWriteInline,
   kRead,
-  kFetchAdd,        ///< fetch-and-add of 8 B on the peer's signal word
-  kMaskedFetchAdd,  ///< the same as masked (extended) atomic
-  kMaskedSwap,      ///< 8 B compare-and-swap with masks that sets the word
+  kFetchAdd,         ///< fetch-and-add of 8 B on the peer's signal word
+  kMaskedFetchAdd,   ///< the same as masked (extended) atomic
+  kMaskedFetchAdd4,  ///< the same on 4 B
+  kMaskedSwap,       ///< 8 B compare-and-swap with masks that sets the word
   kNop,
-  kDump,
-  kDcWrite,         ///< RDMA WRITE on a DC initiator, half address vector
-  kDcWriteInline
+  kDump
 };
+
+/// Length of such an entry: control segment, address vector (dc), remote address, operands, data.
+/// bytes: payload, which counts where it stands in the entry.
+constexpr std::uint32_t entry_length_bytes(EntryForm form, bool dc, std::uint64_t bytes) {
+  const std::uint32_t head = dc ? 48 : 32;
+  switch (form) {
+    case EntryForm::kNone:
+      return 0;
+    case EntryForm::kNop:
+      return 16;
+    case EntryForm::kDump:
+      return 32;
+    case EntryForm::kWrite:
+    case EntryForm::kRead:
+      return head + 16;
+    case EntryForm::kWriteInline:
+      return head + 4 + static_cast<std::uint32_t>(bytes);
+    case EntryForm::kFetchAdd:
+    case EntryForm::kMaskedFetchAdd:
+    case EntryForm::kMaskedFetchAdd4:
+      return head + 32;
+    case EntryForm::kMaskedSwap:
+      return head + 48;
+  }
+  return 0;
+}
+/// The 64 B blocks of the queue that it takes.
+constexpr std::uint32_t entry_blocks(EntryForm form, bool dc, std::uint64_t bytes) {
+  return (entry_length_bytes(form, dc, bytes) + 63) / 64;
+}
+constexpr std::uint64_t kMaxInlineBytes = 204;  ///< of four blocks: what is modelled, DC or not
 
 /// What a lane is asked to do.
 enum class OpKind : std::uint8_t {
@@ -112,13 +142,14 @@ enum class OpKind : std::uint8_t {
 constexpr std::size_t kOpKindCount = static_cast<std::size_t>(OpKind::kCount);
 constexpr std::array<std::string_view, kOpKindCount> kOpKindNames = {
     "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier"};
-/// Operations that post an entry of their own: each makes a journey.
+/// Operations whose purpose is a message. A barrier may post one too.
 constexpr bool is_message(OpKind kind) { return kind <= OpKind::kAtomic; }
 
 enum class Condition : std::uint8_t {
   kAlways,
   kRingWrapped,       ///< index >= depth: the slot must have been freed first
   kBatchBoundary,     ///< every so many of the lane's puts, and its last
+  kMultiple,          ///< a multiple of n lies above index, up to the next index; or the last put
   kNewestOrMultiple,  ///< nobody reserved behind this put, or its next index is a multiple of n
   kAdvanced,          ///< the producer index was below this put's next index
   kWaits,             ///< the trace says that the lane waits for this put
@@ -147,7 +178,8 @@ struct Step {
   double cycles = 0;             ///< kCompute; kSpin, kPoll: own cost of a round
   std::uint32_t word = 0;        ///< index into Program::words
   std::uint32_t bytes = 0;       ///< kLoad, kStore: bytes of one access
-  std::uint32_t count = 1;       ///< kStore: number of consecutive stores
+  std::uint32_t count =
+      1;  ///< kStore: number of consecutive stores; 0: as the entry's length has it
   AtomicOp atomic = AtomicOp::kAdd;
   Value value = Value::kZero;      ///< stored, added, maximum or swapped in
   Value expected = Value::kZero;   ///< kSpin
@@ -156,12 +188,12 @@ struct Step {
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
   Condition condition = Condition::kAlways;
-  std::uint32_t modulus = 0;  ///< kNewestOrMultiple, kRingWrapped (0: at every index)
+  std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
   EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
   bool immediate = false;                ///< kStore of a write's entry: it tells the receiver
-  std::uint32_t block = 0;  ///< kStore, kSlotFree: entries beyond index; kAnswered: messages less
+  std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
   std::string id;            ///< name by which --set reaches it; may be empty
 };
@@ -221,24 +253,33 @@ struct Program {
   std::vector<Word> words;
   /// By operation: what a lane executes; ends with kEnd. Empty: the protocol cannot do it.
   std::array<std::vector<Step>, kOpKindCount> steps;
-  std::array<std::uint32_t, kOpKindCount> entries{};  ///< by operation: 64 B entries it takes
-  std::array<bool, kOpKindCount> inlines{};  ///< by operation: its entry holds the payload
-  bool on_cpu = false;                       ///< lanes are CPU threads; costs are in ns
+  /// By operation: 64 B blocks that it takes, an inline payload counted as one; 0: it posts
+  /// nothing.
+  std::array<std::uint32_t, kOpKindCount> entries{};
+  /// By operation: its payload stands in its first entry.
+  std::array<bool, kOpKindCount> inlines{};
+  /// By operation: lanes of a warp that do it together, each with a message of its own.
+  std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
+  bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
-  /// 64 B entries of a message with that payload.
-  std::uint32_t blocks(OpKind kind, std::uint64_t bytes) const {
-    // mlx5: control and remote address segments, inline header, payload.
-    constexpr std::uint64_t kInlineHeadBytes = 16 + 16 + 4, kEntryBytes = 64;
-    const auto at = static_cast<std::size_t>(kind);
-    if (inlines[at] && bytes <= nic.inline_bytes)
-      return static_cast<std::uint32_t>((kInlineHeadBytes + bytes + kEntryBytes - 1) / kEntryBytes);
-    return entries[at] > 0 ? entries[at] : 1;
-  }
   const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
   std::vector<Step>& of(OpKind kind) { return steps[static_cast<std::size_t>(kind)]; }
+  /// Does a lane use other queues than its own?
+  bool picks_queue() const {
+    for (const auto& list : steps)
+      for (const Step& step : list)
+        if (step.op == StepOp::kPick || step.op == StepOp::kVisit) return true;
+    return false;
+  }
+  /// Blocks of one message with that payload.
+  std::uint32_t blocks(OpKind kind, std::uint64_t bytes) const {
+    const auto k = static_cast<std::size_t>(kind);
+    const bool in_it = inlines[k] && (nic.inline_bytes == 0 || bytes <= nic.inline_bytes);
+    return entries[k] + (in_it ? entry_blocks(EntryForm::kWriteInline, nic.dc, bytes) - 1 : 0);
+  }
   std::uint32_t depth = 1024;  ///< entries of a queue
   std::uint32_t batch = 1;     ///< kBatchBoundary
 };

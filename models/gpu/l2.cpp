@@ -1,6 +1,7 @@
 #include "models/gpu/l2.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace marrow::gpu {
 
@@ -8,7 +9,11 @@ namespace {
 
 Access& access_of(tlm::tlm_generic_payload& payload) { return *payload.get_extension<Access>(); }
 
-Ps issue_time(const sc_core::sc_time& delay) { return now_ps() + static_cast<Ps>(delay.value()); }
+/// Beyond this L2 the annotated delay counts again.
+Ps issue_time(Access& access, const sc_core::sc_time& delay) {
+  const Ps own_ps = std::exchange(access.issue_ps, -1);
+  return own_ps >= 0 ? own_ps : now_ps() + static_cast<Ps>(delay.value());
+}
 
 sc_core::sc_time as_time(Ps ps) {
   return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
@@ -189,11 +194,11 @@ void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& d
 tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                        sc_core::sc_time& delay) {
   Access& access = access_of(payload);
-  const Ps issue_ps = issue_time(delay);
+  const Ps issue_ps = issue_time(access, delay);
   if (access.kind == AccessKind::kFence) {
     const Ps arrival =
         std::min(static_cast<Ps>(spec_.fence_arrival_cycles * cycle_ps_), access.least_ps);
-    arrivals_.push(issue_ps + arrival, {&payload, port, 0, 0, 0, issue_ps});
+    arrivals_.push(std::max(issue_ps + arrival, now_ps()), {&payload, port, 0, 0, 0, issue_ps});
     return tlm::TLM_ACCEPTED;
   }
   access.rounds = 0;
@@ -377,7 +382,7 @@ void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
 
 tlm::tlm_sync_enum L2::from_device_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                       sc_core::sc_time& delay) {
-  device_arrivals_.push(issue_time(delay), &payload);
+  device_arrivals_.push(now_ps() + static_cast<Ps>(delay.value()), &payload);
   return tlm::TLM_ACCEPTED;
 }
 

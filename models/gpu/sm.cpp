@@ -9,6 +9,7 @@ namespace {
 // How far a lane's own time may run ahead of the kernel's before it waits: bounds what is queued,
 // changes no result.
 constexpr Ps kQuantumPs = 20'000'000;
+constexpr std::uint32_t kBlockBytes = 64;  // of a queue
 
 sc_core::sc_time as_time(Ps ps) {
   return sc_core::sc_time::from_value(static_cast<std::uint64_t>(std::max<Ps>(ps, 0)));
@@ -40,8 +41,8 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   lane->queue = queue;
   lane->peer = peer;
   lane->alone_on_pe = context->lanes == 1;
-  lane->alone = lane->alone_on_pe || (context->lanes_of_queue[queue] == 1 &&
-                                      !context->program->queues_by_peer);
+  lane->alone = lane->alone_on_pe ||
+                (context->lanes_of_queue[queue] == 1 && !context->program->picks_queue());
   lane->at_ps = now_ps();
   lane->payload.set_extension(&lane->access);
   lane->payload.set_data_ptr(lane->bytes.data());
@@ -65,7 +66,7 @@ void Sm::run(Lane& lane) {
     const Step& current = lane.context->program->of(lane.op.kind)[lane.pc];
     if (current.op == StepOp::kEnd) {
       lane.end_op();
-      counters_.messages += is_message(lane.op.kind);
+      if (lane.posts) counters_.messages += lane.lanes;
       lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
       continue;
     }
@@ -128,31 +129,53 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
   lane.fence_cycles = std::max(lane.fence_cycles, base + l2.distance_cycles(id_, address));
 }
 
-void Sm::store_step(Lane& lane, const Step& step) {
-  const Program& program = *lane.context->program;
-  const Word& word = program.words[step.word];
-  const std::uint64_t address = lane.address(step, lane.index + step.block);
-  const double interval = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
-  lane.at_ps += cycles_ps(interval * step.count);
-  const std::uint64_t value = lane.operand(step, step.value);
-  const std::uint32_t total = lane.fill(step, value);
-  Access& access = lane.access;
-  access.kind = AccessKind::kStore;
-  access.sm = id_;
-  access.value = value;
+void Sm::store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
+               std::uint32_t bytes) {
+  lane.access.kind = AccessKind::kStore;
+  lane.access.issue_ps = lane.at_ps;
+  lane.access.sm = id_;
   lane.payload.set_command(tlm::TLM_WRITE_COMMAND);
   lane.payload.set_address(address);
-  lane.payload.set_data_length(total);
-  lane.payload.set_streaming_width(total);
-  counters_.stores += step.count;
+  lane.payload.set_data_ptr(lane.bytes.data() + from);
+  lane.payload.set_data_length(bytes);
+  lane.payload.set_streaming_width(bytes);
   touched(lane, address);
-  if (is_host(address) && total > 8) lane.host_entry = true;
+  if (is_host(address) && bytes > 8) lane.host_entry = true;
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   if (is_private(lane, word, address)) {
     memory->b_transport(lane.payload, delay);
   } else {
     tlm::tlm_phase phase = tlm::BEGIN_REQ;
     memory->nb_transport_fw(lane.payload, phase, delay);
+  }
+  lane.payload.set_data_ptr(lane.bytes.data());
+}
+
+void Sm::store_step(Lane& lane, const Step& step) {
+  const Program& program = *lane.context->program;
+  const Word& word = program.words[step.word];
+  const bool is_entry = step.form != EntryForm::kNone;
+  std::uint32_t count = step.count;
+  if (count == 0)
+    count = (entry_length_bytes(step.form, program.nic.dc, lane.op.bytes) + step.bytes - 1) /
+            step.bytes;
+  // Lanes that store together: each to a sector of its own.
+  const std::uint32_t lanes = is_entry ? lane.lanes : 1;
+  const double interval = std::max(step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles,
+                                   lanes > 1 ? lanes * spec_.store_lane_cycles : 0.0);
+  lane.at_ps += cycles_ps(interval * count);
+  counters_.stores += count;
+  lane.access.value = lane.operand(step, step.value);
+  if (!is_entry)
+    store(lane, word, lane.address(step, lane.index), 0,
+          lane.fill(step, lane.access.value, count));
+  for (std::uint32_t l = 0; is_entry && l < lanes; ++l) {
+    const std::uint64_t index = lane.entry_index(step, l);
+    const std::uint32_t total = lane.encode(step, l);
+    // Block by block: a longer entry may go on at the ring's beginning.
+    for (std::uint32_t from = 0; from < total; from += kBlockBytes)
+      store(lane, word, lane.address(step, index + from / kBlockBytes), from,
+            std::min(kBlockBytes, total - from));
   }
   if (step.word == program.announcement()) lane.rang = true;
 }
@@ -186,6 +209,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
     if (l2.host_poller()) cycles = std::max(cycles, spec_.fence_gpu_beside_host_reads_cycles);
   }
   lane.access.kind = AccessKind::kFence;
+  lane.access.issue_ps = lane.at_ps;
   lane.access.sm = id_;
   lane.access.scope = step.scope;
   lane.access.least_ps = l2_cycles_ps(cycles);
@@ -215,6 +239,7 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   const std::uint64_t address =
       lane.address(step, step.op == StepOp::kPoll ? lane.wanted(step) - 1 : lane.index);
   Access& access = lane.access;
+  access.issue_ps = lane.at_ps;
   access.sm = id_;
   access.rounds = 0;
   access.retry_ps = cycles_ps(step.cycles);

@@ -63,6 +63,8 @@ class Sm : public sc_core::sc_module {
   bool memory_step(Lane& lane, const Step& step);
   void finish_access(Lane& lane, const Step& step, Ps back_ps);
   void store_step(Lane& lane, const Step& step);
+  void store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
+             std::uint32_t bytes);
   bool fence_step(Lane& lane, const Step& step);
   void touched(Lane& lane, std::uint64_t address);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,

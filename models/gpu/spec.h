@@ -8,10 +8,13 @@ namespace marrow {
 
 struct GpuSpec {
   double sm_clock_ghz = 0;
-  double l2_clock_ghz = 0;
+  double sm_nominal_clock_ghz = 0;  ///< where L2 cycles last as long as l2_clock_ghz says in files
+  double l2_clock_ghz = 0;          ///< at sm_clock_ghz
+  double l2_follows_sm = 0;         ///< share of an L2 cycle that goes with the SM clock
   double sm_count = 0;
   // SM
   double store_cycles = 0;    ///< between stores of at most 8 bytes of one lane
+  double store_lane_cycles = 0;  ///< for each lane of a warp that stores to a sector of its own
   double store16_cycles = 0;  ///< between 16-byte stores of one lane
   // L2
   double load_cycles = 0;            ///< round trip of a load that hits the SM's partition

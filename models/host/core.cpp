@@ -11,7 +11,7 @@ namespace {
 // How far a thread's own time may run ahead of the kernel's before it waits: bounds what is queued,
 // changes no result.
 constexpr Ps kQuantumPs = 20'000'000;
-constexpr std::uint64_t kLineBytes = 64;
+constexpr std::uint32_t kLineBytes = 64;  // and a block of a queue
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void Core::run(Thread& thread) {
     switch (step.op) {
       case StepOp::kEnd:
         thread.end_op();
-        counters_.messages += is_message(thread.op.kind);
+        if (thread.posts) ++counters_.messages;
         thread.at_ps += ps_from_ns(static_cast<double>(thread.op.compute_cycles));
         break;
       case StepOp::kCompute:
@@ -93,8 +93,8 @@ void Core::turn(Thread& thread, Ps at_ps) {
 }
 
 std::uint64_t Core::place(const Thread& thread, const Step& step) const {
-  const std::uint64_t address = thread.address(
-      step, step.op == StepOp::kPoll ? thread.wanted(step) - 1 : thread.index + step.block);
+  const std::uint64_t address =
+      thread.address(step, step.op == StepOp::kPoll ? thread.wanted(step) - 1 : thread.index);
   if (is_host(address) || (step.op == StepOp::kStore && is_nic(address))) return address;
   throw InputError("protocol " + thread.program().protocol,
                    "a CPU thread accesses '" + thread.program().words[step.word].name +
@@ -104,23 +104,27 @@ std::uint64_t Core::place(const Thread& thread, const Step& step) const {
 
 void Core::store(Thread& thread, const Step& step) {
   const std::uint64_t address = place(thread, step);
-  const std::uint32_t total = thread.fill(step, thread.operand(step, step.value));
+  const bool is_entry = step.form != EntryForm::kNone;
+  const std::uint32_t total = is_entry
+                                  ? thread.encode(step)
+                                  : thread.fill(step, thread.operand(step, step.value), step.count);
   Store store;
   if (is_nic(address)) {
     ++counters_.register_stores;
     store.address = address;
     store.data = thread.bytes;
-    // BlueFlame: a pushed entry goes in whole blocks.
-    store.bytes = step.form == EntryForm::kNone ? total : (total + 63) / 64 * 64;
+    // BlueFlame: an entry is pushed in whole blocks.
+    store.bytes = is_entry ? (total + kLineBytes - 1) / kLineBytes * kLineBytes : total;
     stores_.push(thread.at_ps, store);
     if (step.word == thread.program().announcement()) thread.rang = true;
     return;
   }
   ++counters_.stores;
   // An entry of several blocks may go on at its ring's begin.
-  for (std::uint32_t at = 0, block = step.block; at < total; at += kLineBytes, ++block) {
-    store.address = thread.address(step, thread.index + block);
-    store.bytes = std::min<std::uint32_t>(total - at, kLineBytes);
+  std::uint64_t index = is_entry ? thread.entry_index(step) : thread.index;
+  for (std::uint32_t at = 0; at < total; at += kLineBytes, ++index) {
+    store.address = thread.address(step, index);
+    store.bytes = std::min(total - at, kLineBytes);
     std::copy_n(thread.bytes.begin() + at, store.bytes, store.data.begin());
     stores_.push(thread.at_ps, store);
   }

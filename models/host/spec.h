@@ -4,6 +4,9 @@
 namespace marrow {
 
 struct HostSpec {
+  double write_buffer_bytes = 0;   ///< posted writes that the root complex holds
+  double write_drain_gbps = 0;     ///< at which memory takes them
+  double socket_hop_ns = 0;        ///< to the other socket, one way
   double poll_ns = 0;              ///< a look at one cached word
   double notice_ns = 0;            ///< device write at the memory until a polling core has the word
   double notice_spread_ns = 0;     ///< half width of its variation

@@ -2,8 +2,15 @@
 
 namespace marrow::nic {
 
-DmaChannel::DmaChannel(sc_core::sc_module_name name, std::function<void(Dma&, Ps)> done)
-    : sc_module(name), done_(std::move(done)) {
+DmaChannel::DmaChannel(sc_core::sc_module_name name, const DmaSpec& dma, const PcieSpec& pcie,
+                       const pcie::Switch& ways, pcie::DmaEngine::Detail detail,
+                       std::function<void(Dma&, Ps)> done)
+    : sc_module(name),
+      ways_(ways),
+      engine_(dma, pcie, detail),
+      gathers_(dma, pcie, detail),
+      done_(std::move(done)),
+      planned_("planned", [this](Dma*& planned, Ps at_ps) { go(*planned, at_ps); }) {
   memory.register_nb_transport_bw(this, &DmaChannel::nb_transport_bw);
 }
 
@@ -20,6 +27,7 @@ Dma& DmaChannel::take(Dma::Purpose purpose, std::uint32_t queue, std::uint64_t i
   dma.purpose = purpose;
   dma.queue = queue;
   dma.index = index;
+  dma.rest_ps = 0;
   return dma;
 }
 
@@ -27,32 +35,51 @@ void DmaChannel::read(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t b
   ++reads_;
   dma.access.kind = AccessKind::kLoad;
   dma.set_command(tlm::TLM_READ_COMMAND);
-  go(dma, at_ps, address, bytes);
+  plan(dma, at_ps, address, bytes);
 }
 
 void DmaChannel::write(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
   ++writes_;
   dma.access.kind = AccessKind::kStore;
   dma.set_command(tlm::TLM_WRITE_COMMAND);
-  go(dma, at_ps, address, bytes);
+  plan(dma, at_ps, address, bytes);
 }
 
-void DmaChannel::go(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
+void DmaChannel::plan(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
   const bool real = dma.purpose == Dma::Purpose::kEntries || dma.purpose == Dma::Purpose::kCqe ||
                     dma.purpose == Dma::Purpose::kReceived;
   dma.set_address(address);
   dma.set_data_length(static_cast<unsigned>(bytes));
   dma.set_streaming_width(static_cast<unsigned>(real ? bytes : std::min<std::uint64_t>(bytes, 8)));
+  planned_.push(std::max(at_ps, now_ps()), &dma);
+}
+
+void DmaChannel::go(Dma& dma, Ps at_ps) {
+  const pcie::Path& path = ways_.path(dma.get_address());
+  const std::uint64_t address = dma.get_address(), bytes = dma.get_data_length();
+  if (dma.is_write()) {
+    dma.memory_ps = engine_.write(path, at_ps - dma.rest_ps, address, bytes, dma.rest_ps).placed_ps;
+  } else {
+    pcie::DmaEngine& engine = dma.purpose == Dma::Purpose::kGather ? gathers_ : engine_;
+    const pcie::ReadTimes times = engine.read(path, at_ps, address, bytes);
+    dma.memory_ps = times.memory_ps;
+    dma.first_ps = times.first_ps;
+    dma.last_ps = times.last_ps;
+  }
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   sc_core::sc_time delay = sc_core::sc_time::from_value(
-      static_cast<std::uint64_t>(std::max<Ps>(at_ps - now_ps(), 0)));
+      static_cast<std::uint64_t>(std::max<Ps>(dma.memory_ps - now_ps(), 0)));
   memory->nb_transport_fw(dma, phase, delay);
 }
 
 tlm::tlm_sync_enum DmaChannel::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                                sc_core::sc_time& delay) {
   Dma& dma = static_cast<Dma&>(payload);
-  done_(dma, now_ps() + static_cast<Ps>(delay.value()));
+  // What the memory itself took.
+  const Ps there_ps = now_ps() + static_cast<Ps>(delay.value());
+  const Ps spent_ps = std::max<Ps>(there_ps - dma.memory_ps, 0);
+  dma.first_ps += spent_ps;
+  done_(dma, dma.is_write() ? there_ps : dma.last_ps + spent_ps);
   free_.push_back(&dma);
   return tlm::TLM_COMPLETED;
 }

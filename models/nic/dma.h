@@ -14,6 +14,8 @@
 
 #include "models/common/access.h"
 #include "models/common/delay_line.h"
+#include "models/pcie/dma_engine.h"
+#include "models/pcie/switch.h"
 
 namespace marrow::nic {
 
@@ -33,6 +35,9 @@ struct Dma : tlm::tlm_generic_payload {
   Purpose purpose = Purpose::kEntries;
   std::uint32_t queue = 0;
   std::uint64_t index = 0, count = 0;
+  Ps rest_ps = 0;   ///< of a write: its last byte came so long after its first
+  Ps first_ps = 0;  ///< of a read, from done() on: when its first byte is here
+  Ps memory_ps = 0, last_ps = 0;  ///< the channel's own: when it is at the memory; all is here
   Access access;
   /// Entries, a CQE, or the first 8 bytes of a payload.
   std::array<std::uint8_t, 4096> bytes{};
@@ -47,12 +52,18 @@ struct Dma : tlm::tlm_generic_payload {
   }
 };
 
+/// Accesses leave in the order of their times. A memory's part in them is events, at the head's
+/// time there; TLPs, links and tags are the engines' arithmetic. Messages' payloads are read by an
+/// engine of their own, so that entries behind a long one are not held up.
 class DmaChannel : public sc_core::sc_module {
  public:
   tlm_utils::simple_initiator_socket<DmaChannel> memory{"memory"};
 
   /// done: a read's data are here, or a write took effect, at that time (not before now).
-  DmaChannel(sc_core::sc_module_name name, std::function<void(Dma&, Ps at_ps)> done);
+  DmaChannel(sc_core::sc_module_name name, const DmaSpec& dma, const PcieSpec& pcie,
+             const pcie::Switch& ways, pcie::DmaEngine::Detail detail,
+             std::function<void(Dma&, Ps at_ps)> done);
+  void reset() { engine_.reset(), gathers_.reset(); }
 
   /// A free access, to be given to read() or write(). It is free again after done().
   Dma& take(Dma::Purpose purpose, std::uint32_t queue, std::uint64_t index);
@@ -64,11 +75,15 @@ class DmaChannel : public sc_core::sc_module {
   void clear_counters() { reads_ = writes_ = 0; }
 
  private:
-  void go(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
+  void plan(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
+  void go(Dma& dma, Ps at_ps);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
 
+  const pcie::Switch& ways_;
+  pcie::DmaEngine engine_, gathers_;
   std::function<void(Dma&, Ps)> done_;
+  DelayLine<Dma*> planned_;
   std::vector<std::unique_ptr<Dma>> all_;
   std::vector<Dma*> free_;
   std::uint64_t reads_ = 0, writes_ = 0;

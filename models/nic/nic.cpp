@@ -4,12 +4,13 @@
 
 namespace marrow::nic {
 
-Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, wire::Fabric& fabric,
-         std::uint32_t port)
+Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
+         const PcieSpec& pcie, const pcie::Switch& ways, pcie::DmaEngine::Detail detail,
+         wire::Fabric& fabric, std::uint32_t port)
     : sc_module(name),
       contexts_(static_cast<std::size_t>(spec.contexts)),
       translations_(static_cast<std::size_t>(spec.translations)),
-      dma_("dma", [this](Dma& dma, Ps at_ps) { dma_done(dma, at_ps); }),
+      dma_("dma", dma, pcie, ways, detail, [this](Dma& dma, Ps at_ps) { dma_done(dma, at_ps); }),
       requester_("requester", spec, dma_, contexts_, translations_, fabric),
       responder_("responder", spec, dma_, contexts_, translations_, fabric),
       stores_("stores", [this](Store& store, Ps at_ps) {
@@ -22,6 +23,7 @@ Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, wire::Fabric& fabric
 void Nic::start(const Connections& connections) {
   contexts_.clear();
   translations_.clear();
+  dma_.reset();
   requester_.start(connections);
   responder_.start(connections);
 }

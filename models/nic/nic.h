@@ -26,7 +26,10 @@ class Nic : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Nic> registers{"registers"};
 
-  Nic(sc_core::sc_module_name name, const NicSpec& spec, wire::Fabric& fabric, std::uint32_t port);
+  /// pcie: its link; ways: where that leads.
+  Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma, const PcieSpec& pcie,
+      const pcie::Switch& ways, pcie::DmaEngine::Detail detail, wire::Fabric& fabric,
+      std::uint32_t port);
   void start(const Connections& connections);
   tlm_utils::simple_initiator_socket<DmaChannel>& memory() { return dma_.memory; }
   /// Why a queue stopped, or empty.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace marrow::nic {
 
@@ -32,20 +33,16 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
   const auto page = static_cast<std::uint32_t>((address - to_.layout->region_begin(word.region)) /
                                                program.regions[word.region].stride_bytes);
   if (page >= queues_.size()) return;
-  std::uint64_t head = 0;
-  std::copy_n(bytes.data(), std::min<std::size_t>(bytes.size(), 8),
-              reinterpret_cast<std::uint8_t*>(&head));
+  if (bytes.size() > 8) {
+    pushed(page, bytes, at_ps);
+    return;
+  }
+  std::uint64_t value = 0;
+  std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<std::uint8_t*>(&value));
   Queue& queue = queues_[page];
-  const bool pushed = bytes.size() > 8;
-  // A pushed entry's first bytes give its own index; its length is in its control segment.
-  const Doorbell bell = decode_doorbell(head);
-  const std::uint16_t next =
-      pushed ? static_cast<std::uint16_t>(bell.next_index +
-                                          blocks(claimed_units(bytes.subspan<0, 8>())))
-             : bell.next_index;
-  const std::uint16_t ahead = static_cast<std::uint16_t>(next - queue.announced);
-  const std::uint32_t qpn = pushed ? decode(bytes, Transport::kRc).request.qpn : bell.qpn;
-  if (queue.failed || qpn != page) {
+  const Doorbell bell = decode_doorbell(value);
+  const std::uint16_t ahead = static_cast<std::uint16_t>(bell.next_index - queue.announced);
+  if (queue.failed || bell.qpn != page) {
     ++counters_.refused;
     return;
   }
@@ -55,18 +52,42 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
          "a doorbell announces more entries than the queue has", at_ps);
     return;
   }
-  const std::uint64_t first = queue.announced;
-  queue.announced += ahead;
-  to_.book->arrived(page, queue.announced, at_ps);
+  announce(page, ahead, at_ps);
+  activate(page, queue.seen_ps);
+}
+
+void Requester::announce(std::uint32_t q, std::uint32_t further, Ps at_ps) {
+  Queue& queue = queues_[q];
+  queue.announced += further;
+  to_.book->arrived(q, queue.announced, at_ps);
   queue.seen_ps = at_ps + ps_from_ns(spec_.doorbell_ns);
-  if (pushed && queue.fetched == first) {
-    ++counters_.pushed;
-    queue.fetched = queue.announced;
-    if (Flight* f = to_.book->message(page, first)) f->started_ps = queue.seen_ps;
-    entries_here(page, first, bytes, queue.seen_ps);
+}
+
+void Requester::pushed(std::uint32_t q, std::span<const std::uint8_t> bytes, Ps at_ps) {
+  Queue& queue = queues_[q];
+  const WorkRequest request =
+      decode(bytes, to_.program->nic.dc ? Transport::kDc : Transport::kRc).request;
+  const std::uint16_t ahead = static_cast<std::uint16_t>(request.index - queue.announced);
+  if (queue.failed || request.qpn != q || ahead >= to_.program->depth) {
+    ++counters_.refused;
     return;
   }
-  activate(page, queue.seen_ps);
+  ++counters_.pushed;
+  // Entries are taken in order; one that comes before its turn keeps its place in the NIC.
+  queue.early[queue.announced + ahead].assign(bytes.begin(), bytes.end());
+  for (auto it = queue.early.begin();
+       it != queue.early.end() && it->first == queue.announced && !queue.failed;
+       it = queue.early.erase(it)) {
+    const std::uint64_t index = it->first;
+    announce(q, std::max(blocks(claimed_units(std::span(it->second).first<8>())), 1u), at_ps);
+    if (queue.fetched < index) {  // behind entries that lie in memory
+      activate(q, queue.seen_ps);
+      continue;
+    }
+    queue.fetched = queue.announced;
+    if (Flight* f = to_.book->message(q, index)) f->started_ps = queue.seen_ps;
+    entries_here(q, index, it->second, queue.seen_ps);
+  }
 }
 
 void Requester::activate(std::uint32_t q, Ps at_ps) {
@@ -125,9 +146,12 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       it->message.value = dma.head();
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
-      // Cut-through: the first packet may leave while later ones still arrive.
-      const Ps rest_ps = dma.count ? static_cast<Ps>(dma.count) : 0;
-      it->first_ps = it->last_ps - rest_ps;
+      it->first_ps = it->last_ps;
+      // Cut-through: the first packet leaves while later ones still come in, evenly.
+      if (const std::uint64_t bytes = dma.get_data_length(); bytes > fabric_.mtu_bytes()) {
+        const double later = 1 - static_cast<double>(fabric_.mtu_bytes()) / static_cast<double>(bytes);
+        it->first_ps -= static_cast<Ps>(static_cast<double>(at_ps - dma.first_ps) * later);
+      }
       drain(dma.queue);
       return;
     }
@@ -145,10 +169,23 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
 
 void Requester::entries_here(std::uint32_t q, std::uint64_t index,
                              std::span<const std::uint8_t> bytes, Ps at_ps) {
+  Queue& queue = queues_[q];
+  if (!queue.part.empty()) {
+    index -= queue.part.size() / kWqebbBytes;
+    queue.part.insert(queue.part.end(), bytes.begin(), bytes.end());
+    const std::vector<std::uint8_t> whole = std::exchange(queue.part, {});
+    entries_here(q, index, whole, at_ps);
+    return;
+  }
   for (std::size_t at = 0; at < bytes.size();) {
-    if (queues_[q].failed) return;
-    const std::uint32_t taken =
-        execute(q, index + at / kWqebbBytes, bytes.subspan(at), at_ps);
+    if (queue.failed) return;
+    const std::span<const std::uint8_t> rest = bytes.subspan(at);
+    const std::size_t length = std::size_t{claimed_units(rest.first<8>())} * kWqeUnitBytes;
+    if (length > rest.size() && queue.fetched < queue.announced) {
+      queue.part.assign(rest.begin(), rest.end());
+      return;
+    }
+    const std::uint32_t taken = execute(q, index + at / kWqebbBytes, rest, at_ps);
     at += static_cast<std::size_t>(std::max(taken, 1u)) * kWqebbBytes;
   }
 }
@@ -246,9 +283,6 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   queue.sent.push_back(sent);
   if (gathers) {
     Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
-    dma.count = 0;
-    const std::uint64_t mtu = fabric_.mtu_bytes();
-    if (request.bytes > mtu) dma.count = static_cast<std::uint64_t>(fabric_.port_ps(request.bytes - mtu));
     dma_.read(dma, ready_ps, request.laddr, request.bytes);
   } else {
     drain(q);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <systemc>
@@ -76,12 +77,16 @@ class Requester : public sc_core::sc_module {
     std::uint64_t cqes = 0;
     std::uint64_t completed = 0;  ///< entries below are told to be complete
     std::uint32_t dc_peer = 0xffffffff;
+    std::vector<std::uint8_t> part;  ///< begin of an entry whose rest the next fetch brings
+    std::map<std::uint64_t, std::vector<std::uint8_t>> early;  ///< pushed before its turn
   };
   struct Timer {
     std::uint32_t queue;
     std::uint64_t psn;
   };
 
+  void pushed(std::uint32_t q, std::span<const std::uint8_t> bytes, Ps at_ps);
+  void announce(std::uint32_t q, std::uint32_t further, Ps at_ps);
   void activate(std::uint32_t q, Ps at_ps);
   void fetch(std::uint32_t q, Ps at_ps);
   void entries_here(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,

@@ -91,6 +91,7 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
         Dma& dma = dma_.take(Dma::Purpose::kPlace, message.queue, message.index);
         dma.count = keep(message);
         dma.set_head(message.value);
+        dma.rest_ps = message.rest_ps;
         dma_.write(dma, ready_ps, message.address, message.bytes);
       }
       if (message.immediate) tell(message, ready_ps + ps_from_ns(spec_.cqe_ns));

@@ -7,15 +7,17 @@
 
 #include <systemc>
 #include <tlm>
+#include <vector>
 
 #include "models/common/access.h"
 #include "models/pcie/link.h"
+#include "models/pcie/path.h"
 #include "models/pcie/spec.h"
 
 namespace marrow::pcie {
 
-/// Routes by address. Writes and read completions are cut through: a train's first TLP goes on
-/// while the rest still arrives. Posted writes keep their order on each link.
+/// Routes by address. What the GPU writes to the NIC's registers takes its time here; what the NIC
+/// reads and writes its DMA engine has timed, on the way that path() gives.
 class Switch : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Switch> from_gpu{"from_gpu"};
@@ -28,8 +30,9 @@ class Switch : public sc_core::sc_module {
   /// The links are shared with what else goes over them and must outlive the switch.
   Switch(sc_core::sc_module_name name, const SwitchSpec& spec, Link& gpu_link, Link& nic_link);
 
-  /// From the GPU's L2 to the NIC and back, for an empty write: what acknowledging one takes.
-  Ps round_trip_ps() const;
+  /// Between the NIC and the memory that an address lies in. Memory's own latency is what the
+  /// access takes there.
+  const Path& path(std::uint64_t address) const { return is_own(address) ? gpu_path_ : host_path_; }
 
  private:
   tlm::tlm_sync_enum gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
@@ -38,16 +41,14 @@ class Switch : public sc_core::sc_module {
                              sc_core::sc_time& delay);
   tlm::tlm_sync_enum nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
-  tlm::tlm_sync_enum gpu_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+  tlm::tlm_sync_enum post(const std::vector<Hop>& way, tlm::tlm_generic_payload& payload,
+                          tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  tlm::tlm_sync_enum answer(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
-  tlm::tlm_sync_enum host_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                             sc_core::sc_time& delay);
-  Ps to_nic_ps(Ps at_ps, std::uint64_t bytes, const char* what);
-  Ps to_gpu_ps(Ps at_ps, std::uint64_t bytes, const char* what);
 
-  const SwitchSpec spec_;
   Link& gpu_link_;
-  Link& nic_link_;
+  std::vector<Hop> from_gpu_, from_host_;  ///< to the NIC's registers
+  Path gpu_path_, host_path_;
 };
 
 }  // namespace marrow::pcie

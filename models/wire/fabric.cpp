@@ -6,10 +6,13 @@
 
 namespace marrow::wire {
 
-Fabric::Fabric(sc_core::sc_module_name name, const WireSpec& spec, std::uint32_t ports)
-    : sc_module(name), spec_(spec), ports_(ports), arrivals_("arrivals", [this](Message& m, Ps at_ps) {
-        ports_[m.to].receive(m, at_ps);
-      }) {}
+Fabric::Fabric(sc_core::sc_module_name name, const WireSpec& spec, std::uint32_t ports,
+               bool by_packet)
+    : sc_module(name),
+      spec_(spec),
+      by_packet_(by_packet),
+      ports_(ports),
+      arrivals_("arrivals", [this](Message& m, Ps at_ps) { ports_[m.to].receive(m, at_ps); }) {}
 
 void Fabric::attach(std::uint32_t port, std::function<void(Message&, Ps)> receive) {
   ports_[port].receive = std::move(receive);
@@ -58,14 +61,12 @@ Ps Fabric::port_ps(std::uint64_t bytes) const {
   return ps_from_ns(static_cast<double>(bytes) * 8 / spec_.gbps);
 }
 
-Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
-  Port& out = ports_[message.from];
-  Port& in = ports_[message.to];
-  const std::uint64_t bytes = wire_bytes(message);
+Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps,
+                               Ps last_ps) {
   const Ps length_ps = port_ps(bytes);
-  const Ps packet_ps = std::min(length_ps, port_ps(mtu_bytes()));
-  const Ps way_ps = ps_from_ns(spec_.cable_ns * (spec_.switches + 1) +
-                               spec_.switch_ns * spec_.switches);
+  packet_ps = std::min(length_ps, packet_ps);
+  const Ps way_ps =
+      ps_from_ns(spec_.cable_ns * (spec_.switches + 1) + spec_.switch_ns * spec_.switches);
   Ps start_ps = std::max(first_ps, out.out_free_ps);
   // The egress towards the receiver is the receiver's port seen from the other side.
   const Ps queued_ps = std::max<Ps>(in.in_free_ps - (start_ps + way_ps), 0);
@@ -73,24 +74,49 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
       std::max<Ps>(queued_ps - port_ps(static_cast<std::uint64_t>(spec_.buffer_bytes)), 0);
   start_ps += stall_ps;
   out.stalled_ps += stall_ps;
+  out.busy_ps += length_ps;
   const Ps left_ps = std::max(start_ps + length_ps, last_ps + packet_ps);
   out.out_free_ps = start_ps + length_ps;
   const Ps in_start_ps = std::max(start_ps + way_ps, in.in_free_ps);
-  const Ps arrived_ps = std::max(in_start_ps + length_ps, left_ps + way_ps);
   in.in_free_ps = in_start_ps + length_ps;
-  const std::uint64_t count = packets(message);
+  return {start_ps,
+          {left_ps, std::max(in_start_ps + length_ps, left_ps + way_ps)},
+          in_start_ps + packet_ps};
+}
+
+Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
+  Port& out = ports_[message.from];
+  Port& in = ports_[message.to];
+  const std::uint64_t bytes = wire_bytes(message), count = packets(message);
+  const Ps packet_ps = port_ps(mtu_bytes());
+  Crossing way;
+  if (by_packet_ && count > 1) {
+    const std::uint64_t whole = mtu_bytes() + static_cast<std::uint64_t>(spec_.header_bytes);
+    for (std::uint64_t i = 0, rest = bytes; i < count; ++i) {
+      const std::uint64_t packet = i + 1 < count ? whole : rest;
+      rest -= packet;
+      const Ps ready_ps = first_ps + (last_ps - first_ps) * static_cast<Ps>(i) /
+                                         static_cast<Ps>(count - 1);
+      const Crossing one = cross(out, in, packet, packet_ps, ready_ps, ready_ps);
+      if (i == 0) way = one;
+      way.sent = one.sent;
+    }
+  } else {
+    way = cross(out, in, bytes, packet_ps, first_ps, last_ps);
+  }
   out.packets += count;
   out.bytes += bytes;
   out.payload_bytes += message.bytes;
-  out.busy_ps += length_ps;
   if (observer_ && observer_->wants_activity())
-    observer_->on_activity({"wire.port", "packets", start_ps, left_ps});
+    observer_->on_activity({"wire.port", "packets", way.begin_ps, way.sent.left_ps});
   if (loses() && random_.unit() > std::pow(1 - spec_.loss_ratio, static_cast<double>(count))) {
     ++out.lost;
-    return {left_ps, arrived_ps};
+    return way.sent;
   }
-  arrivals_.push(arrived_ps, message);
-  return {left_ps, arrived_ps};
+  Message arriving = message;
+  arriving.rest_ps = count > 1 ? std::max<Ps>(way.sent.arrived_ps - way.first_ps, 0) : 0;
+  arrivals_.push(way.sent.arrived_ps, arriving);
+  return way.sent;
 }
 
 void Fabric::report(CounterSink& sink) const {

@@ -20,7 +20,8 @@ namespace marrow::wire {
 /// InfiniBand's credits and RoCE's PFC do so alike.
 class Fabric : public sc_core::sc_module {
  public:
-  Fabric(sc_core::sc_module_name name, const WireSpec& spec, std::uint32_t ports);
+  /// by_packet: every packet by itself, not a message as one train.
+  Fabric(sc_core::sc_module_name name, const WireSpec& spec, std::uint32_t ports, bool by_packet);
 
   void attach(std::uint32_t port, std::function<void(Message&, Ps at_ps)> receive);
   void reset(std::uint64_t seed);
@@ -49,9 +50,17 @@ class Fabric : public sc_core::sc_module {
     Ps busy_ps = 0, stalled_ps = 0;
     std::function<void(Message&, Ps)> receive;
   };
+  /// One train, or one packet, on both ports.
+  struct Crossing {
+    Ps begin_ps;  ///< on the sender's port
+    Sent sent;
+    Ps first_ps;  ///< the train's first packet is at the receiver's port
+  };
+  Crossing cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps, Ps last_ps);
   std::uint64_t packets(const Message& message) const;
 
   const WireSpec spec_;
+  const bool by_packet_;
   std::vector<Port> ports_;
   DelayLine<Message> arrivals_;
   Random random_;

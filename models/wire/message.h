@@ -31,6 +31,7 @@ struct Message {
   std::uint64_t bytes = 0;         ///< payload
   std::uint64_t value = 0;   ///< the payload's first 8 bytes, an atomic's operand or its old value
   std::uint64_t compare = 0;
+  Ps rest_ps = 0;  ///< on arrival: its last packet came so long after its first
   JourneyBook* book = nullptr;  ///< the requester's
 };
 

@@ -1,6 +1,10 @@
 #include "sim/cli/common.h"
 
+#include <unistd.h>
+
 #include <filesystem>
+
+#include "traces/importers.h"
 
 namespace marrow::cli {
 
@@ -10,6 +14,19 @@ const char* const kSetHelp =
     "protocol.NAME=value changes a recipe's choice or cost, protocol.STEP.FIELD=value a step, "
     "e.g.\n"
     "--set protocol.wqe.bytes=16 --set protocol.wqe.count=3";
+
+TraceFile::TraceFile(const std::string& path) : path_(path) {
+  if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return;
+  path_ = (std::filesystem::temp_directory_path() / ("marrow-" + std::to_string(getpid()) + ".trace"))
+              .string();
+  trace::import_workload_yaml(path, path_);
+  temporary_ = true;
+}
+
+TraceFile::~TraceFile() {
+  std::error_code ignored;
+  if (temporary_) std::filesystem::remove(path_, ignored);
+}
 
 std::string config_dir_of(const std::string& system_file) {
   namespace fs = std::filesystem;

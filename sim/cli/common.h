@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,21 @@ struct Sets {
   std::vector<std::string> system, protocol;
 };
 Sets split_sets(const std::vector<std::string>& sets);
+
+/// A trace, or a workload written in YAML (its name ends with .yaml), to be read as one.
+class TraceFile {
+ public:
+  /// Throws InputError like the importer of workloads.
+  explicit TraceFile(const std::string& path);
+  ~TraceFile();
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool temporary_ = false;
+};
 
 extern const char* const kSetHelp;
 

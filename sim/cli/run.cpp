@@ -13,6 +13,7 @@
 #include "sim/replay.h"
 #include "sim/results/counters.h"
 #include "sim/results/message_csv.h"
+#include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
 #include "sim/results/progress.h"
 #include "sim/results/recorder.h"
@@ -31,6 +32,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
+  bool detail = false;
 };
 
 /// A captured operation as a journey, for the timeline beside the predicted one.
@@ -133,12 +135,17 @@ nlohmann::ordered_json provenance(
 int run(const Arguments& arguments) {
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  const auto base_spec = config::bind(config::load_system(arguments.system));
-  trace::Reader reader(arguments.trace);
+  auto base_spec = config::bind(config::load_system(arguments.system));
+  auto spec = config::bind(parameters);
+  spec.detail = base_spec.detail = arguments.detail;
+  const TraceFile trace_file(arguments.trace);
+  trace::Reader reader(trace_file.path());
 
   results::StageTable table;
   results::Recorders recorders;
   recorders.add(table);
+  results::OperationTable operations;
+  recorders.add(operations);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -155,7 +162,7 @@ int run(const Arguments& arguments) {
 
   // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
   std::optional<sim::Machine> changed;
-  if (!sets.system.empty()) changed.emplace(config::bind(parameters));
+  if (!sets.system.empty()) changed.emplace(spec);
   sim::Machine base(base_spec);
   sim::Machine& machine = changed ? *changed : base;
   sim::ReplayOptions options;
@@ -213,7 +220,7 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, counters);
+    results::write_json(file.stream(), info, table, operations, counters);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -227,6 +234,7 @@ int run(const Arguments& arguments) {
     perfetto_file->commit();
   }
   results::write_table(std::cout, table);
+  results::write_table(std::cout, operations);
   results::write_table(std::cout, counters);
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
@@ -250,7 +258,7 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
       ->required();
-  command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`)")->required();
+  command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`), or a workload in YAML")->required();
   command->add_option("--protocol", arguments->protocol,
                       "Recipe, by name or path, instead of the trace's own");
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);
@@ -269,6 +277,9 @@ void add_run(CLI::App& app, Action& action) {
                    "Where the placement is drawn: show the spread over so many draws")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  command->add_flag("--detail", arguments->detail,
+                    "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
+                    "the default by");
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
   command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,

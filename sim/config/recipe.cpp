@@ -33,11 +33,10 @@ const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"read", EntryForm::kRead},
                                       {"fetch_add", EntryForm::kFetchAdd},
                                       {"masked_fetch_add", EntryForm::kMaskedFetchAdd},
+                                      {"masked_fetch_add_4", EntryForm::kMaskedFetchAdd4},
                                       {"masked_swap", EntryForm::kMaskedSwap},
                                       {"nop", EntryForm::kNop},
-                                      {"dump", EntryForm::kDump},
-                                      {"dc_write", EntryForm::kDcWrite},
-                                      {"dc_write_inline", EntryForm::kDcWriteInline}};
+                                      {"dump", EntryForm::kDump}};
 const Names<Encoding> kEncodingNames = {{"plain", Encoding::kPlain},
                                         {"wqe_counter", Encoding::kWqeCounter},
                                         {"owner", Encoding::kOwner}};
@@ -56,6 +55,7 @@ const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"answered", Until::kAnswered}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
                                           {"batch_boundary", Condition::kBatchBoundary},
+                                          {"multiple", Condition::kMultiple},
                                           {"newest_or_multiple", Condition::kNewestOrMultiple},
                                           {"advanced", Condition::kAdvanced},
                                           {"waits", Condition::kWaits},
@@ -94,9 +94,10 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description", "runs_on", "choices", "costs", "depth", "queues", "regions", "words",
-                "put", "put_signal", "get", "atomic", "fence", "quiet", "wait", "barrier",
-                "consumer", "peer_consumer", "nic", "placed_by"});
+    root_.only({"protocol",      "description", "runs_on",   "choices", "costs",      "depth",
+                "queues",        "regions",     "words",     "parts",   "put",        "put_signal",
+                "get",           "atomic",      "fence",     "quiet",   "wait",       "barrier",
+                "consumer",      "peer_consumer", "nic",     "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto runs_on = root_.find("runs_on"))
@@ -118,6 +119,11 @@ class Reader {
     if (!consumer == !nic)
       root_.fail("a recipe says what takes its entries: `nic:` or `consumer:`",
                  consumer ? "keep one of them" : "add one of them");
+    if (nic)
+      if (auto transport = nic->find("transport"))
+        recipe_.program.nic.dc = pick(*transport, Names<bool>{{"dc", true}, {"rc", false}});
+    // A DC initiator serves every peer.
+    if (recipe_.program.nic.dc) recipe_.program.queues_by_peer = false;
     root_.at("put");
     for (std::size_t kind = 0; kind < kOpKindCount; ++kind)
       if (auto section = root_.find(std::string(kOpKindNames[kind])))
@@ -393,19 +399,25 @@ class Reader {
 
   void read_operation(OpKind kind, const YamlNode& section) {
     steps_ = &recipe_.program.of(kind);
-    kind_ = static_cast<std::size_t>(kind);
-    std::uint32_t& entries = recipe_.program.entries[static_cast<std::size_t>(kind)];
-    entries = 1;
+    const auto k = static_cast<std::size_t>(kind);
+    blocks_ = 0;
     if (section.is_map()) {
-      section.only({"entries", "steps"});
-      if (auto node = section.find("entries"))
-        entries = static_cast<std::uint32_t>(whole(*node, 1, 16));
+      section.only({"lanes", "steps"});
+      recipe_.program.lanes[k] = static_cast<std::uint32_t>(whole(section.at("lanes"), 1, 32));
       read_steps(section.at("steps"));
     } else {
       read_steps(section);
     }
+    recipe_.program.entries[k] = blocks_ == 0 && is_message(kind) ? 1 : blocks_;
+    for (const Step& step : *steps_)
+      if (step.form == EntryForm::kWriteInline) {
+        recipe_.program.inlines[k] = true;
+        if (step.block != 0)
+          section.fail("an inline payload stands behind another entry",
+                       "write it as the operation's first entry");
+      }
     steps_->push_back({});
-    if (is_message(kind) &&
+    if (recipe_.program.entries[k] > 0 &&
         std::none_of(steps_->begin(), steps_->end(), [](const Step& s) { return s.is_index; }))
       section.fail("no step takes a queue position", "give one atomic `result: index`");
   }
@@ -426,7 +438,13 @@ class Reader {
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
       node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "own_index", "pick", "for_each_queue", "if", "when", "do"});
+                 "own_index", "pick", "for_each_queue", "part", "if", "when", "do"});
+      if (auto part = node.find("part")) {
+        if (++depth_ > kMostDepth) part->fail("a part contains itself", "take it out there");
+        read_steps(root_.at("parts").at(part->text()));
+        --depth_;
+        continue;
+      }
       if (auto chosen = node.find("if")) {
         // Decided by the recipe's choices, once, when it is read.
         if (is_chosen(*chosen)) read_steps(node.at("do"));
@@ -453,6 +471,7 @@ class Reader {
           skip.reg = known_reg(when->at("of"));
         if (skip.condition == Condition::kBehind) skip.operand = known_reg(when->at("than"));
         if (skip.condition == Condition::kNewestOrMultiple ||
+            skip.condition == Condition::kMultiple ||
             (skip.condition == Condition::kRingWrapped && when->has("modulus")))
           skip.modulus = static_cast<std::uint32_t>(whole(when->at("modulus"), 1, 1 << 20));
         const std::size_t at = steps_->size();
@@ -481,7 +500,13 @@ class Reader {
     }
     if (kind == "compute") {
       step.op = StepOp::kCompute;
-      step.cycles = cost(node);
+      if (node.is_map()) {
+        node.only({"cost", "times"});
+        step.cycles =
+            cost(node.at("cost")) * static_cast<double>(whole(node.at("times"), 0, 1'000'000));
+      } else {
+        step.cycles = cost(node);
+      }
       return step;
     }
     if (kind == "use") {
@@ -517,16 +542,18 @@ class Reader {
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
-      node.only({"id", "word", "bytes", "count", "value", "of", "entry", "block",
-                 "immediate"});
+      node.only({"id", "word", "bytes", "count", "value", "of", "entry", "immediate"});
       step.op = StepOp::kStore;
+      if (auto immediate = node.find("immediate"))
+        step.immediate = pick(*immediate, Names<bool>{{"yes", true}, {"no", false}});
       if (auto entry_form = node.find("entry")) {
         step.form = pick(*entry_form, kEntryNames, key("entry"));
-        if (auto block = node.find("block"))
-          step.block = static_cast<std::uint32_t>(whole(*block, 0, 15));
-        if (auto immediate = node.find("immediate"))
-          step.immediate = pick(*immediate, Names<bool>{{"yes", true}, {"no", false}});
-        recipe_.program.inlines[kind_] |= step.form == EntryForm::kWriteInline;
+        // A register that is no ring takes the first entry once more.
+        if (recipe_.program.words[step.word].entry_bytes > 0) {
+          step.block = blocks_;
+          blocks_ += entry_blocks(step.form, recipe_.program.nic.dc, 0);
+        }
+        step.count = 0;
       }
       const Word& target = recipe_.program.words[step.word];
       step.bytes = target.bytes;
@@ -534,7 +561,7 @@ class Reader {
         step.bytes = static_cast<std::uint32_t>(whole(*bytes, 1, 16, key("bytes")));
       if (auto count = node.find("count"))
         step.count = static_cast<std::uint32_t>(whole(*count, 1, 64, key("count")));
-if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
+      if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 256))
         refuse(node, {key("bytes"), key("count")},
                std::to_string(step.count) + " stores of " + std::to_string(step.bytes) +
                    " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) + " B",
@@ -632,8 +659,6 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
     nic.kind = pick(node.at("completion"), kCompletionNames);
     if (auto asks = node.find("asks"))
       nic.every = pick(*asks, Names<bool>{{"every", true}, {"last", false}});
-    if (auto transport = node.find("transport"))
-      nic.dc = pick(*transport, Names<bool>{{"dc", true}, {"rc", false}});
     const auto optional = [&](const char* key, std::uint32_t& target) {
       if (auto name = node.find(key)) target = word(*name);
     };
@@ -675,12 +700,10 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
           case EntryForm::kNop:
             break;
           case EntryForm::kWrite:
-          case EntryForm::kDcWrite:
             need(nic.source, "source", "name the word that a put reads");
             need(nic.target, "target", "name the peer's word that a put writes");
             break;
           case EntryForm::kWriteInline:
-          case EntryForm::kDcWriteInline:
             need(nic.target, "target", "name the peer's word that a put writes");
             break;
           case EntryForm::kRead:
@@ -710,7 +733,9 @@ if (step.bytes * step.count > (step.form == EntryForm::kNone ? target.bytes : 25
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
   std::vector<Step>* steps_ = nullptr;  ///< of the operation being read
-  std::size_t kind_ = 0;                ///< which it is
+  std::uint32_t blocks_ = 0;            ///< that its entries take so far
+  static constexpr int kMostDepth = 8;
+  int depth_ = 0;  ///< of parts in parts
   std::vector<std::string> registers_;
   Recipe recipe_;
 };

@@ -17,15 +17,21 @@ struct Binding {
 // One line declares, reads, checks and documents a parameter.
 #define GPU(key, member, min, max, doc)                                                \
   {                                                                                    \
-    {"gpu." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.gpu.member; } \
+    {"gpu." key, min, max, doc, "gpu"}, [](SystemSpec& s) -> double& { return s.gpu.member; } \
   }
 #define PCIE(key, member, min, max, doc)                                                 \
   {                                                                                      \
     {"pcie." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.pcie.member; } \
   }
-#define HOST(key, member, min, max, doc)                                                 \
-  {                                                                                      \
-    {"host." key, min, max, doc}, [](SystemSpec& s) -> double& { return s.host.member; } \
+#define DMA(key, member, min, max, doc)                                                \
+  {                                                                                    \
+    {"dma." key, min, max, doc, "dma"}, [](SystemSpec& s) -> double& { return s.dma.member; } \
+  }
+// Of a host's parameters some are about GPU and CPU threads, some about its root complex and sockets
+// as pcie-bench sees them.
+#define HOST(group, key, member, min, max, doc)                                                 \
+  {                                                                                             \
+    {"host." key, min, max, doc, group}, [](SystemSpec& s) -> double& { return s.host.member; } \
   }
 #define NET(key, member, min, max, doc)                                          \
   {                                                                              \
@@ -39,10 +45,17 @@ struct Binding {
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
       GPU("sm.clock_ghz", sm_clock_ghz, 0.1, 5, "SM clock"),
+      GPU("sm.nominal_clock_ghz", sm_nominal_clock_ghz, 0.1, 5,
+          "SM clock at which the L2 clock is the one given"),
       GPU("sm.units_count", sm_count, 1, 1024, "number of SMs"),
       GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
       GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
-      GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5, "clock of crossbar, L2 and fence costs"),
+      GPU("sm.store_lane_cycles", store_lane_cycles, 0, 1000,
+          "for each lane of a warp that stores to a 32 B sector of its own"),
+      GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5,
+          "clock of crossbar, L2 and fence costs, at the SM's nominal clock"),
+      GPU("l2.follows_sm_ratio", l2_follows_sm, 0, 1,
+          "share of an L2-side cost whose time goes with the SM clock"),
       GPU("l2.load_cycles", load_cycles, 1, 10000,
           "round trip of a load that hits the SM's partition"),
       GPU("l2.load_far_extra_cycles", load_far_extra_cycles, 0, 10000,
@@ -87,29 +100,59 @@ const std::vector<Binding>& bindings() {
       PCIE("lanes_count", lanes, 1, 16, "link width"),
       PCIE("tlp_overhead_bytes", tlp_overhead_bytes, 0, 64,
            "TLP header, sequence number, LCRC and framing"),
-      PCIE("dllp_ratio", dllp_ratio, 0, 0.5, "share of the rate that ACK and credit DLLPs take"),
+      PCIE("completion_overhead_bytes", completion_overhead_bytes, 0, 64,
+           "the same of a completion"),
+      PCIE("dllp_ratio", dllp_ratio, 0, 0.5,
+           "share of the rate that neither TLPs nor the DLLPs below get"),
+      PCIE("ack_bytes", ack_bytes, 0, 64, "DLLPs that acknowledge one TLP"),
+      PCIE("credit_bytes", credit_bytes, 0, 64, "DLLPs that give one request's credits back"),
       PCIE("mps_bytes", mps_bytes, 64, 4096, "maximum payload size"),
+      PCIE("mrrs_bytes", mrrs_bytes, 64, 4096, "maximum read request size, a power of two"),
+      PCIE("rcb_bytes", rcb_bytes, 64, 128, "read completion boundary"),
+      PCIE("combine_bytes", combine_bytes, 0, 8192,
+           "shortest read request that is answered in completions filled up to MPS, not to RCB"),
       PCIE("round_trip_ns", round_trip_ns, 1, 100000,
            "from the L2 to host memory and back, read of a line no core has written"),
-      PCIE("jitter_ns", jitter_ns, 0, 10000, "half width of a read's variation"),
+      {{"pcie.jitter_ns", 0, 10000, "half width of a read's variation", "gpu"},
+       [](SystemSpec& s) -> double& { return s.pcie.jitter_ns; }},
       PCIE("request_share_ratio", request_share_ratio, 0, 1,
            "share of the round trip until memory is reached"),
-      HOST("poll_ns", poll_ns, 0.1, 100000, "a look of a polling thread at one cached word"),
-      HOST("notice_ns", notice_ns, 0, 100000,
+      DMA("tags_count", tags_count, 1, 4096, "read requests of the device on their way"),
+      DMA("outstanding_bytes", outstanding_bytes, 64, 1e9, "bytes read by the device on their way"),
+      DMA("setup_ns", setup_ns, 0, 100000, "descriptor handed over until the engine works on it"),
+      DMA("request_ns", request_ns, 0, 10000, "between read requests of one transfer"),
+      DMA("completion_ns", completion_ns, 0, 10000, "between completions that the engine takes in"),
+      DMA("read_turn_ns", read_turn_ns, 0, 10000,
+          "of each read, on the bus that delivers what was read inside the device"),
+      DMA("read_beat_bytes", read_beat_bytes, 1, 4096, "width of that bus"),
+      DMA("read_beat_ns", read_beat_ns, 0, 10000,
+          "a beat of that bus; 0: nothing is stored, data go on as they come"),
+      DMA("gather_ns", gather_ns, 0, 100000,
+          "latency of the device's own memory, where what is written comes from"),
+      DMA("write_turn_ns", write_turn_ns, 0, 10000,
+          "of each write, on the bus that gathers what is written, and between writes on the link"),
+      DMA("write_beat_bytes", write_beat_bytes, 1, 4096, "width of that bus"),
+      DMA("write_beat_ns", write_beat_ns, 0, 10000, "a beat of that bus; 0: nothing is stored"),
+      HOST("root", "write_buffer_bytes", write_buffer_bytes, 64, 1e9,
+           "posted writes that the root complex holds: what it gives credits for"),
+      HOST("root", "write_drain_gbps", write_drain_gbps, 0.1, 1e6, "rate at which memory takes them"),
+      HOST("root", "socket_hop_ns", socket_hop_ns, 0, 10000, "to the other socket, one way"),
+      HOST("gpu", "poll_ns", poll_ns, 0.1, 100000, "a look of a polling thread at one cached word"),
+      HOST("gpu", "notice_ns", notice_ns, 0, 100000,
            "device write at the memory until a polling core can have the word"),
-      HOST("notice_spread_ns", notice_spread_ns, 0, 100000, "half width of its variation"),
-      HOST("fence_ns", fence_ns, 0, 100000, "store fence or locked instruction of a core"),
-      HOST("mmio_ns", mmio_ns, 0, 100000,
+      HOST("gpu", "notice_spread_ns", notice_spread_ns, 0, 100000, "half width of its variation"),
+      HOST("gpu", "fence_ns", fence_ns, 0, 100000, "store fence or locked instruction of a core"),
+      HOST("gpu", "mmio_ns", mmio_ns, 0, 100000,
            "a core's store to a device's register until the root complex has it"),
-      HOST("snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
-      HOST("device_written_ns", device_written_ns, 0, 100000,
+      HOST("gpu", "snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
+      HOST("gpu", "device_written_ns", device_written_ns, 0, 100000,
            "more for a device read of a line a device wrote last"),
-      HOST("read_after_store_ns", read_after_store_ns, 0, 100000,
+      HOST("gpu", "read_after_store_ns", read_after_store_ns, 0, 100000,
            "a device write at the memory until a read behind it is served"),
-      HOST("copy_overhead_ns", copy_overhead_ns, 0, 100000, "memcpy, fixed part"),
-      HOST("copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
-      HOST("copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
-      HOST("copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
+      HOST("gpu", "copy_overhead_ns", copy_overhead_ns, 0, 100000, "memcpy, fixed part"),
+      HOST("gpu", "copy_l1_gbps", copy_l1_gb_per_s, 0.1, 10000, "memcpy within the L1, GB/s times 8"),
+      HOST("gpu", "copy_l1_bytes", copy_l1_bytes, 0, 1e9, "largest memcpy that runs within the L1"),
+      HOST("gpu", "copy_gbps", copy_gb_per_s, 0.1, 10000, "memcpy beyond the L1, GB/s times 8"),
       NET("cluster.pes_count", pes, 2, 64, "processing elements, each a GPU with its NIC"),
       NET("switch.gpu_ns", pcie_switch.gpu_ns, 0, 10000,
           "between the GPU's L2 and its end of the PCIe link, one way"),
@@ -196,6 +239,7 @@ const std::vector<Binding>& bindings() {
 #undef NET
 #undef GPU
 #undef PCIE
+#undef DMA
 #undef HOST
 #undef NVLINK
 
@@ -218,6 +262,9 @@ ParameterSet load_system(const std::string& path, const std::vector<std::string>
         parameter.value != std::floor(parameter.value))
       throw InputError(parameter.place, parameter.key + " is not a whole number",
                        "write one without a fraction");
+  if (parameters.has("nic.doorbell_ns") && !parameters.has("dma.tags_count"))
+    throw InputError(path, "gives a NIC and not its DMA engine",
+                     "include configs/devices/connectx7-dma.yaml, or add dma.* parameters");
   return parameters;
 }
 
@@ -226,6 +273,7 @@ SystemSpec bind(const ParameterSet& parameters) {
   for (const Binding& binding : bindings())
     if (parameters.has(binding.declaration.key))
       binding.field(spec) = parameters.get(binding.declaration.key);
+  spec.has_gpu = parameters.has("gpu.sm.clock_ghz");
   spec.has_nic = parameters.has("nic.doorbell_ns");
   if (spec.has_nic) {
     const PcieSpec link = spec.nic_pcie;
@@ -233,6 +281,12 @@ SystemSpec bind(const ParameterSet& parameters) {
     spec.nic_pcie.generation = link.generation;
     spec.nic_pcie.lanes = link.lanes;
   }
+  // Part of the way to the L2 and back runs with the SM's clock: a lock on the SM clock lengthens that
+  // part of each L2 cycle in proportion, and the rest stays. DRAM is not on the way.
+  const double stretch =
+      1 + spec.gpu.l2_follows_sm * (spec.gpu.sm_nominal_clock_ghz / spec.gpu.sm_clock_ghz - 1);
+  spec.gpu.l2_clock_ghz /= stretch;
+  spec.gpu.hbm_cycles /= stretch;
   // Gigabit a second in files, gigabyte a second in the model.
   spec.host.copy_l1_gb_per_s /= 8;
   spec.host.copy_gb_per_s /= 8;

@@ -16,9 +16,13 @@
 namespace marrow::config {
 
 struct SystemSpec {
+  /// Every TLP and every packet by itself, not in trains: slower, to check them by.
+  bool detail = false;
+  bool has_gpu = false;
   GpuSpec gpu;
   PcieSpec pcie;
   HostSpec host;
+  DmaSpec dma;  ///< of the NIC, or of the device in the GPU's place
   // Where the system has NICs (any nic.* parameter given):
   bool has_nic = false;
   double pes = 1;     ///< processing elements: each a GPU with a NIC

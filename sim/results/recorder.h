@@ -29,6 +29,9 @@ class Recorders : public Recorder {
   void on_journey(const Journey& journey) override {
     for (Recorder* r : all_) r->on_journey(journey);
   }
+  void on_operation(const Operation& operation) override {
+    for (Recorder* r : all_) r->on_operation(operation);
+  }
   void on_activity(const Activity& activity) override {
     for (Recorder* r : listeners_) r->on_activity(activity);
   }

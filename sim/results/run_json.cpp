@@ -34,13 +34,24 @@ Json stages(const StageTimes& times) {
 }  // namespace
 
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
-                const Counters& counters) {
+                const OperationTable& operations, const Counters& counters) {
   Json runs = Json::array();
-  for (const auto& [index, run] : table.runs())
+  for (const auto& [index, run] : table.runs()) {
+    Json spent = Json::array();
+    if (const auto it = operations.runs().find(index); it != operations.runs().end())
+      for (const OperationRow& row : it->second.rows())
+        spent.push_back({{"operation", row.what},
+                         {"count", row.times->count()},
+                         {"median_ns", ns(row.times->quantile(0.5))},
+                         {"p90_ns", ns(row.times->quantile(0.9))},
+                         {"p99_ns", ns(row.times->quantile(0.99))},
+                         {"mean_ns", ns(row.times->mean())}});
     runs.push_back({{"index", index},
                     {"run", run.name},
                     {"messages", run.times.messages()},
-                    {"stages", stages(run.times)}});
+                    {"stages", stages(run.times)},
+                    {"operations", spent}});
+  }
   const StageTimes all = table.total();
   Json counted = Json::array();
   for (const Counter& c : counters.all())

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/results/counters.h"
+#include "sim/results/operation_table.h"
 #include "sim/results/stage_table.h"
 
 namespace marrow::results {
@@ -24,11 +25,12 @@ struct RunInfo {
 
 /// One JSON object, schema "marrow.run/1":
 ///   {schema, system, protocols[], trace, seed,
-///    runs[] {index, run, messages, stages[]}, total {messages, stages[]},
+///    runs[] {index, run, messages, stages[], operations[]}, total {messages, stages[]},
 ///    counters[] {block, counter, value, unit}, provenance}
 /// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
-/// message passed is absent.
+/// message passed is absent. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
+/// from call to return.
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
-                const Counters& counters);
+                const OperationTable& operations, const Counters& counters);
 
 }  // namespace marrow::results

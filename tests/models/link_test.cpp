@@ -14,6 +14,7 @@ PcieSpec gen5_x16() {
   spec.generation = 5;
   spec.lanes = 16;
   spec.tlp_overhead_bytes = 24;
+  spec.completion_overhead_bytes = 20;
   spec.dllp_ratio = 0;
   spec.mps_bytes = 256;
   spec.round_trip_ns = 800;
@@ -33,7 +34,7 @@ TEST(LinkRate, IsThatOfThePcieSpecificationForEachGeneration) {
   EXPECT_NEAR(raw_bytes_per_second(3, 4), 3.93846e9, 0.00001e9);
 }
 
-struct Train {
+struct Sent {
   std::uint64_t payload;
   double tlps, bytes;
   Ps length_ps;  ///< bytes / 63.0154 B/ns
@@ -45,16 +46,20 @@ class LinkTest : public SystemC {
     device_.out.bind(link_.from_device);
     link_.to_root.bind(root_.in);
   }
+  /// When the last byte of a payload has left.
+  Ps send(Way way, Ps at_ps, TlpKind kind, std::uint64_t payload_bytes) {
+    return link_.wires().send(way, at_ps, link_.wires().train(kind, payload_bytes)).end_ps;
+  }
   Link link_{"link", gen5_x16()};
   Requester device_{"device"};
   FarEnd root_{"root", 10'000};
 };
-void PrintTo(const Train& train, std::ostream* out) { *out << train.payload << " B"; }
-class LinkTrain : public LinkTest, public testing::WithParamInterface<Train> {};
+void PrintTo(const Sent& train, std::ostream* out) { *out << train.payload << " B"; }
+class LinkTrain : public LinkTest, public testing::WithParamInterface<Sent> {};
 
 TEST_P(LinkTrain, SplitsAPayloadIntoTlpsOfTheMaximumPayloadSizeWith24BytesOnTop) {
-  const Train& train = GetParam();
-  EXPECT_EQ(link_.send_up(0, train.payload, "MemWr"), train.length_ps);
+  const Sent& train = GetParam();
+  EXPECT_EQ(send(Way::kUp, 0, TlpKind::kMemWr, train.payload), train.length_ps);
   EXPECT_EQ(counted(link_, "pcie.up", "TLPs"), train.tlps);
   EXPECT_EQ(counted(link_, "pcie.up", "bytes"), train.bytes);
   EXPECT_EQ(counted(link_, "pcie.up", "payload"), static_cast<double>(train.payload));
@@ -62,31 +67,33 @@ TEST_P(LinkTrain, SplitsAPayloadIntoTlpsOfTheMaximumPayloadSizeWith24BytesOnTop)
 }
 
 INSTANTIATE_TEST_SUITE_P(Payloads, LinkTrain,
-                         testing::Values(Train{0, 1, 24, 381},           // a read request: header
-                                         Train{1, 1, 25, 397},           //
-                                         Train{256, 1, 280, 4443},       // just one
-                                         Train{257, 2, 305, 4840},       // one byte more: two
-                                         Train{4096, 16, 4480, 71094}),  // 16 * 280
+                         testing::Values(Sent{0, 1, 24, 381},           // a read request: header
+                                         Sent{1, 1, 25, 397},           //
+                                         Sent{256, 1, 280, 4443},       // just one
+                                         Sent{257, 2, 305, 4840},       // one byte more: two
+                                         Sent{4096, 16, 4480, 71094}),  // 16 * 280
                          [](const auto& test) { return std::to_string(test.param.payload) + "B"; });
 
 TEST_F(LinkTest, LosesTheShareOfDllps) {
   PcieSpec spec = gen5_x16();
   spec.dllp_ratio = 0.5;
-  EXPECT_NEAR(train_ns(spec, 256), 2 * train_ns(gen5_x16(), 256), 1e-9);
+  const Train train{TlpKind::kMemWr, 1, 256};
+  EXPECT_EQ(Duplex(gen5_x16()).length_ps(train), 4443);
+  EXPECT_EQ(Duplex(spec).length_ps(train), 8887);  // 280 / 31.5077 ns
 }
 
 TEST_F(LinkTest, LetsTheSecondSenderStartWhenTheFirstHasLeftAndNotBefore) {
   // 256 B take 4443 ps.
-  EXPECT_EQ(link_.send_up(0, 256, "MemWr"), 4443);
-  EXPECT_EQ(link_.send_up(4442, 256, "MemWr"), 8886) << "a picosecond too early: it waits";
-  EXPECT_EQ(link_.send_up(8886, 256, "MemWr"), 13329) << "at once";
-  EXPECT_EQ(link_.send_up(14000, 256, "MemWr"), 18443) << "an idle link makes nobody wait";
+  EXPECT_EQ(send(Way::kUp, 0, TlpKind::kMemWr, 256), 4443);
+  EXPECT_EQ(send(Way::kUp, 4442, TlpKind::kMemWr, 256), 8886) << "a picosecond too early: it waits";
+  EXPECT_EQ(send(Way::kUp, 8886, TlpKind::kMemWr, 256), 13329) << "at once";
+  EXPECT_EQ(send(Way::kUp, 14000, TlpKind::kMemWr, 256), 18443) << "an idle link makes nobody wait";
 }
 
 TEST_F(LinkTest, GivesCompletionsTheOtherDirection) {
-  EXPECT_EQ(link_.send_down(0, 4096, "CplD"), 71094);
-  EXPECT_EQ(link_.send_up(0, 256, "MemWr"), 4443);
-  EXPECT_EQ(link_.send_down(0, 256, "CplD"), 71094 + 4443);
+  EXPECT_EQ(send(Way::kDown, 0, TlpKind::kCplD, 4096), 70078);  // 16 * 276 bytes
+  EXPECT_EQ(send(Way::kUp, 0, TlpKind::kMemWr, 256), 4443);
+  EXPECT_EQ(send(Way::kDown, 0, TlpKind::kCplD, 256), 70078 + 4380);
 }
 
 TEST_F(LinkTest, DeliversAPostedWriteAfterItsBytesAndTheWayUp) {
@@ -104,13 +111,13 @@ TEST_F(LinkTest, BringsAReadBackAfterRequestMemoryAndCompletion) {
   elaborate();
   const auto& read = device_.issue(AccessKind::kLoad, kHostBase, 5000);
   run();
-  // Up: 24 bytes, 381 ps, and 200 ns. Memory: 10 ns. Down: 8 + 24 bytes, 508 ps, and 600 ns.
+  // Up: 24 bytes, 381 ps, and 200 ns. Memory: 10 ns. Down: 8 + 20 bytes, 444 ps, and 600 ns.
   ASSERT_EQ(root_.arrivals().size(), 1u);
   EXPECT_EQ(root_.arrivals()[0].at_ps, 5000 + 381 + 200'000);
-  EXPECT_EQ(read.answered_ps, 5000 + 381 + 200'000 + 10'000 + 508 + 600'000);
+  EXPECT_EQ(read.answered_ps, 5000 + 381 + 200'000 + 10'000 + 444 + 600'000);
   EXPECT_EQ(counted(link_, "pcie.up", "MemRd (non-posted)"), 1);
   EXPECT_EQ(counted(link_, "pcie.down", "CplD (completions)"), 1);
-  EXPECT_EQ(counted(link_, "pcie.down", "bytes"), 32);
+  EXPECT_EQ(counted(link_, "pcie.down", "bytes"), 28);
 }
 
 TEST_F(LinkTest, AnnotatesTheTimeAtWhichItLaterAnswers) {

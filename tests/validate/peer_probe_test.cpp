@@ -15,7 +15,7 @@ namespace marrow::validate {
 namespace {
 
 const std::string kRoot = MARROW_ROOT;
-const std::string kTable = kRoot + "/validate/measurements/h200x2-f-peer.yaml";
+const std::string kTable = kRoot + "/validate/measurements/nvlink/h200x2-f-peer.yaml";
 
 class PeerProbeTest : public SystemC {
  protected:

@@ -120,7 +120,7 @@ class Capture : public config::Files {
       setup.seed = seed;
       setup.place = place;
       setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
-        put = {0, true, true, kGap};
+        put = {OpKind::kPut, 0, true, true, kGap};
         return left[warp]-- > 0;
       };
       machine.run(setup);
