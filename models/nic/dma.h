@@ -26,6 +26,7 @@ struct Dma : tlm::tlm_generic_payload {
     kGather,      ///< read of a message's payload
     kCqe,         ///< write of a completion
     kPlace,       ///< responder: write of a payload
+    kReceived,    ///< responder: write of the completion that tells of it
     kSource,      ///< responder: read for an RDMA READ
     kAtomicRead,  ///< responder: first half of an atomic
     kAtomicWrite,
