@@ -33,6 +33,7 @@ struct Dma : tlm::tlm_generic_payload {
   std::uint32_t queue = 0;
   std::uint64_t index = 0, count = 0;
   Access access;
+  ~Dma() override { clear_extension(&access); }
   /// Entries, a CQE, or the first 8 bytes of a payload.
   std::array<std::uint8_t, 4096> bytes{};
 

@@ -73,9 +73,11 @@ TEST_F(FarSide, WorksWithQueuesInHostMemoryAndCountsTheReads) {
   config::Recipe host = recipe("gdaki");
   for (Region& region : host.program.regions)
     if (region.name == "cq" || region.name == "ring") region.memory = MemoryKind::kHost;
-  sim::Machine near(p_ib());
-  const Journeys in_gpu = ring(near, recipe("gdaki"), 2, 5);
-  EXPECT_EQ(counted(near, "gpu0_l2", "host loads"), 0);
+  {
+    sim::Machine near(p_ib());
+    ring(near, recipe("gdaki"), 2, 5);
+    EXPECT_EQ(counted(near, "gpu0_l2", "host loads"), 0);
+  }
   renew();
   sim::Machine far(p_ib());
   const Journeys in_host = ring(far, host, 2, 5);
