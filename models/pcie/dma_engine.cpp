@@ -67,9 +67,9 @@ std::uint64_t DmaEngine::completion_unit(std::uint64_t request_bytes, bool behin
   return static_cast<std::uint64_t>(combined ? pcie_.mps_bytes : pcie_.rcb_bytes);
 }
 
-Ps DmaEngine::behind_writes_ps(Ps sent_ps, Ps there_ps) const {
+Ps DmaEngine::behind_writes_ps(const Path& path, Ps sent_ps, Ps there_ps) const {
   for (auto write = posted_.rbegin(); write != posted_.rend(); ++write)
-    if (write->sent_ps <= sent_ps) return std::max(there_ps, write->placed_ps);
+    if (write->to == path.out.back().link && write->sent_ps <= sent_ps) return std::max(there_ps, write->placed_ps);
   return there_ps;
 }
 
@@ -107,7 +107,7 @@ DmaEngine::Data DmaEngine::read_tlps(const Path& path, Ps at_ps, std::uint64_t a
       issue_ps = std::max(issue_ps, done_ps_.front());
     request_free_ps_ = issue_ps + ps_from_ns(dma_.request_ns);
     const Arrival request = travel(path.out, {{TlpKind::kMemRd, 1, 0}, 0, 0, issue_ps, issue_ps});
-    const Ps memory_ps = behind_writes_ps(request.sent_ps, request.last_ps);
+    const Ps memory_ps = behind_writes_ps(path, request.sent_ps, request.last_ps);
     if (from == address) data.memory_ps = memory_ps;
     const Ps ready_ps = memory_ps + path.read_latency(from, length);
     const std::uint64_t unit = completion_unit(length, behind_write);
@@ -174,10 +174,10 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
 
   const Arrival request =
       travel(path.out, {{TlpKind::kMemRd, requests, 0}, 0, 0, first_issue_ps, last_issue_ps});
-  const Ps memory_ps = behind_writes_ps(request.sent_ps, request.first_ps);
+  const Ps memory_ps = behind_writes_ps(path, request.sent_ps, request.first_ps);
   const Ps first_ready_ps = memory_ps + path.read_latency(address, head);
   const Ps last_ready_ps = std::max(
-      behind_writes_ps(request.sent_ps, request.last_ps) + path.read_latency(tail_address, tail),
+      behind_writes_ps(path, request.sent_ps, request.last_ps) + path.read_latency(tail_address, tail),
       first_ready_ps);
   const std::uint64_t first_piece = first_block(address, head, head_unit);
   const std::uint64_t last_piece = last_block(tail_address, tail, tail_unit);
@@ -254,7 +254,11 @@ WriteTimes DmaEngine::write(const Path& path, Ps at_ps, std::uint64_t address, s
     ready_ps = std::max(ready_ps, write.sent_ps);
     from += length;
   }
-  if (!posted_.empty()) write.placed_ps = std::max(write.placed_ps, posted_.back().placed_ps);
+  // Posted writes keep their order on the way that they share, not with those to another memory.
+  write.to = path.out.back().link;
+  const auto before = std::find_if(posted_.rbegin(), posted_.rend(),
+                                   [&](const Posted& other) { return other.to == write.to; });
+  if (before != posted_.rend()) write.placed_ps = std::max(write.placed_ps, before->placed_ps);
   write_sent_ps_ = write.sent_ps;
   // The engine turns to its next transfer, and sends nothing meanwhile.
   path.out.front().link->hold(path.out.front().way, write.sent_ps, ps_from_ns(dma_.write_turn_ns));

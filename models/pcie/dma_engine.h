@@ -51,6 +51,7 @@ class DmaEngine {
  private:
   struct Posted {
     Ps sent_ps, placed_ps;
+    const void* to = nullptr;  ///< the last link of its path: order holds on one way only
   };
   struct Data {
     Ps memory_ps, first_ps, last_ps;
@@ -62,7 +63,7 @@ class DmaEngine {
   Data read_trains(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
   Data read_tlps(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
   /// The time of a request at the memory, no earlier than the writes that left before it.
-  Ps behind_writes_ps(Ps sent_ps, Ps there_ps) const;
+  Ps behind_writes_ps(const Path& path, Ps sent_ps, Ps there_ps) const;
   Ps take_in(Ps first_ps, Ps last_ps, std::uint64_t completions);
 
   const DmaSpec dma_;
