@@ -67,7 +67,7 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   switch (entry.form) {
     case EntryForm::kWrite:
     case EntryForm::kWriteInline:
-      request.opcode = nic::Opcode::kRdmaWrite;
+      request.opcode = entry.immediate ? nic::Opcode::kRdmaWriteImm : nic::Opcode::kRdmaWrite;
       request.raddr = address(nic.target);
       request.is_inline = entry.form == EntryForm::kWriteInline;
       if (request.is_inline) {
@@ -136,6 +136,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
                   spec.host),
       cpu(number == 0 ? "host_thread" : ("host_thread" + std::to_string(number)).c_str(), spec.host,
           &host_memory),
+      core(number == 0 ? "cores" : ("cores" + std::to_string(number)).c_str(), spec.host,
+           &host_memory),
       warp(number == 0 ? "consumer_warp" : ("consumer_warp" + std::to_string(number)).c_str(),
            spec.gpu, spec.pcie, spec.host, &l2, &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -163,10 +165,12 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
   pcie_switch->to_nic.bind(nic->registers);
   nic->memory().bind(pcie_switch->from_nic);
   pcie_switch->to_root.bind(root.from_switch);
+  core.to_device.bind(pcie_switch->from_host);
 }
 
 void ProcessingElement::report(CounterSink& sink) const {
   for (const auto& sm : sms) sm->report(sink);
+  core.report(sink);
   l2.report(sink);
   hbm.report(sink);
   link.report(sink);
@@ -184,6 +188,7 @@ void ProcessingElement::clear_counters() {
   hbm.clear_counters();
   link.clear_counters();
   cpu.clear_counters();
+  core.clear_counters();
   warp.clear_counters();
   if (nic) {
     nic->clear_counters();
@@ -262,7 +267,7 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
-      if (program.inlines[static_cast<std::size_t>(op.kind)]) {
+      if (program.inlines[static_cast<std::size_t>(op.kind)] && program.nic.inline_bytes == 0) {
         if (op.bytes > kMaxInlineBytes)
           throw InputError(where + " with protocol " + program.protocol,
                            "an inline payload of " + std::to_string(op.bytes) + " B",
@@ -298,6 +303,7 @@ void Machine::run(const RunSetup& setup) {
     pe.root.reset();
     pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
     pe.cpu.seed(seed);
+    pe.core.reset(seed);
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer);
@@ -334,7 +340,7 @@ void Machine::run(const RunSetup& setup) {
       std::fill_n(out.begin(), nic::kWqebbBytes, std::uint8_t{0});
       const std::span<const std::uint8_t> data(
           payload.data(),
-          static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, kMaxInlineBytes)));
+          static_cast<std::size_t>(std::min<std::uint64_t>(entry.bytes, payload.size())));
       const std::uint32_t units = nic::encode(work_request(program, layout, entry, data), out);
       return units * nic::kWqeUnitBytes;
     };
@@ -389,14 +395,18 @@ void Machine::run(const RunSetup& setup) {
   std::fill(lanes_of_pe.begin(), lanes_of_pe.end(), 0);
   for (const trace::Lane& lane : run.lanes) {
     const std::uint32_t number = lanes_of_pe[lane.pe]++;
+    const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
+    if (program.on_cpu) {
+      pes_[lane.pe]->core.add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
+      continue;
+    }
     const std::uint32_t sm = lane.sm.value_or(default_sm(number));
     if (sm >= sm_count)
       throw InputError(where,
                        "warp " + std::to_string(lane.warp) + " is on SM " + std::to_string(sm) +
                            ", the system has " + std::to_string(sm_count),
                        "use a system with enough SMs (gpu.sm.units_count)");
-    pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number,
-                                     lane.peer.value_or((lane.pe + 1) % pes));
+    pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
 
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at

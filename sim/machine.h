@@ -13,6 +13,7 @@
 #include "models/gpu/l2.h"
 #include "models/gpu/polling_warp.h"
 #include "models/gpu/sm.h"
+#include "models/host/core.h"
 #include "models/host/cpu_thread.h"
 #include "models/host/memory.h"
 #include "models/nic/nic.h"
@@ -52,6 +53,7 @@ class ProcessingElement {
   pcie::RootComplex root;
   host::HostMemory host_memory;
   host::CpuThread cpu;
+  host::Core core;
   gpu::PollingWarp warp;
   std::vector<std::unique_ptr<gpu::Sm>> sms;
   // with a NIC

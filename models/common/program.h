@@ -77,6 +77,7 @@ enum class Value : std::uint8_t {
   kEntries,   ///< the operation's entries
   kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
   kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,   ///< the lane's count of messages: stands for the payload's content
   kRegister,  ///< a register's value
   kRegisterNext
 };
@@ -162,6 +163,7 @@ enum class Until : std::uint8_t {
   kCompleted,  ///< word > index
   kReached,    ///< word >= the register's value
   kSignalled,  ///< word >= the number of waits so far
+  kAnswered,   ///< word >= the lane's number of messages: of a CQ, one CQE for each
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
@@ -190,7 +192,8 @@ struct Step {
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
   EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
-  std::uint32_t block = 0;               ///< kStore, Until::kSlotFree: blocks beyond index
+  bool immediate = false;                ///< kStore of a write's entry: it tells the receiver
+  std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
   std::string id;            ///< name by which --set reaches it; may be empty
 };
@@ -232,8 +235,10 @@ struct NicProgram {
   std::uint32_t doorbell = 0;    ///< the register
   std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
   Completion kind = Completion::kPlain;
-  bool dc = false;     ///< queues are DC initiators
-  bool every = false;  ///< every entry asks for a CQE, not just a message's last
+  bool dc = false;               ///< queues are DC initiators
+  bool every = false;            ///< every entry asks for a CQE, not just a message's last
+  std::uint32_t inline_bytes = 0;  ///< kWriteInline of more is a kWrite; 0: as the step says
+  std::uint32_t receives = kNoWord;  ///< inside the CQE that tells the receiver of a write
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.
   std::uint32_t source = kNoWord;  ///< own memory that a put reads
@@ -257,6 +262,7 @@ struct Program {
   std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
+  bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
   const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
@@ -271,7 +277,8 @@ struct Program {
   /// Blocks of one message with that payload.
   std::uint32_t blocks(OpKind kind, std::uint64_t bytes) const {
     const auto k = static_cast<std::size_t>(kind);
-    return entries[k] + (inlines[k] ? entry_blocks(EntryForm::kWriteInline, nic.dc, bytes) - 1 : 0);
+    const bool in_it = inlines[k] && (nic.inline_bytes == 0 || bytes <= nic.inline_bytes);
+    return entries[k] + (in_it ? entry_blocks(EntryForm::kWriteInline, nic.dc, bytes) - 1 : 0);
   }
   std::uint32_t depth = 1024;  ///< entries of a queue
   std::uint32_t batch = 1;     ///< kBatchBoundary

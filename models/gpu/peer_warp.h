@@ -43,8 +43,8 @@ class PeerWarp : public Consumer {
   const std::uint32_t gpu_, lanes_gpu_;
   L2* l2_;
   nvlink::Link* link_;
+  Access access_;  // before the payload, which lets go of it when it dies
   tlm::tlm_generic_payload payload_;
-  Access access_;
   std::uint64_t bytes_ = 0;
 };
 

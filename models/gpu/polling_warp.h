@@ -42,8 +42,8 @@ class PollingWarp : public Consumer {
   host::HostMemory* host_;
   std::uint32_t sm_ = 0;
   bool polls_host_ = false;
+  Access access_;  // before the payload, which lets go of it when it dies
   tlm::tlm_generic_payload payload_;
-  Access access_;
   std::uint64_t bytes_ = 0;
 };
 

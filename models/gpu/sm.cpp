@@ -50,72 +50,6 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   resume_.push(now_ps(), static_cast<std::uint32_t>(lanes_.size() - 1));
 }
 
-bool Sm::begin_op(Lane& lane) {
-  if (!lane.context->next_op(lane.warp, lane.op)) return false;
-  lane.in_op = true;
-  lane.pc = 0;
-  lane.rang = false;
-  lane.rounds = 0;
-  lane.op_from_ps = lane.at_ps;
-  lane.seen_ps = lane.issued_ps = -1;
-  lane.stage_from_ps = lane.at_ps;
-  const Program& program = *lane.context->program;
-  const OpKind kind = lane.op.kind;
-  if (kind == OpKind::kWait || kind == OpKind::kBarrier) ++lane.waits;
-  if (kind == OpKind::kPutSignal || kind == OpKind::kAtomic || kind == OpKind::kBarrier)
-    ++lane.signals;
-  lane.posts = is_message(kind) || program.blocks(kind, 0) > 0;
-  if (!lane.posts) return true;
-  lane.entries = std::max(program.blocks(kind, lane.op.bytes), 1u);
-  lane.lanes = std::max(program.lanes[static_cast<std::size_t>(kind)], 1u);
-  lane.journey = {};
-  lane.journey.run = lane.context->run;
-  lane.journey.pe = lane.context->pe;
-  lane.journey.warp = lane.warp;
-  lane.journey.sm = id_;
-  lane.journey.op = lane.puts;
-  lane.puts += lane.lanes;
-  lane.journey.start_ps = lane.at_ps;
-  return true;
-}
-
-void Sm::enter(Lane& lane, Stage stage) {
-  if (lane.stage != Stage::kPoll && lane.issued_ps < 0)
-    lane.journey.at(lane.stage) += lane.at_ps - lane.stage_from_ps;
-  if (stage == Stage::kPoll && lane.issued_ps < 0) lane.issued_ps = lane.at_ps;
-  lane.stage = stage;
-  lane.stage_from_ps = lane.at_ps;
-}
-
-void Sm::end_op(Lane& lane) {
-  const auto index_of = [&](std::uint32_t l) {
-    return lane.index + std::uint64_t{l} * lane.entries;
-  };
-  for (std::uint32_t l = 0; lane.posts && l < lane.lanes; ++l) {
-    ++counters_.messages;
-    Flight& flight = lane.context->book->flight(lane.queue, index_of(l));
-    Journey& journey = lane.journey;
-    journey.queue = lane.queue;
-    journey.index = index_of(l);
-    journey.rang = lane.rang;
-    journey.waited = lane.op.wait && lane.seen_ps >= 0;
-    journey.waited_ps = journey.waited ? lane.seen_ps - lane.issued_ps : 0;
-    journey.polls = lane.rounds;
-    flight.journey = journey;
-    ++journey.op;
-    flight.issued_ps = lane.issued_ps >= 0 ? lane.issued_ps : lane.at_ps;
-    flight.seen_ps = journey.waited ? lane.seen_ps : -1;
-  }
-  if (lane.context->observer)
-    lane.context->observer->on_operation({lane.context->run, lane.context->pe, lane.warp,
-                                          lane.op.kind, lane.op.bytes, lane.op_from_ps,
-                                          lane.at_ps});
-  lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
-  lane.in_op = false;
-  for (std::uint32_t l = 0; lane.posts && l < lane.lanes; ++l)
-    lane.context->book->lane_done(lane.queue, index_of(l));
-}
-
 void Sm::run(Lane& lane) {
   for (;;) {
     if (!lane.in_op) {
@@ -127,49 +61,18 @@ void Sm::run(Lane& lane) {
                                      lanes_.begin()));
         return;
       }
-      if (!begin_op(lane)) return;
+      if (!lane.begin_op(id_)) return;
     }
     const Step& current = lane.context->program->of(lane.op.kind)[lane.pc];
     if (current.op == StepOp::kEnd) {
-      enter(lane, Stage::kLookup);
-      end_op(lane);
+      lane.end_op();
+      if (lane.posts) counters_.messages += lane.lanes;
+      lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
       continue;
     }
     ++lane.pc;
     if (!step(lane, current)) return;
   }
-}
-
-std::uint64_t Sm::operand(const Lane& lane, const Step& step, Value value) const {
-  const std::uint64_t next = next_index(lane);
-  const auto big_endian = [](std::uint64_t word) { return __builtin_bswap32(word & 0xffffffff); };
-  switch (value) {
-    case Value::kZero:
-      return 0;
-    case Value::kOne:
-      return 1;
-    case Value::kIndex:
-      return lane.index;
-    case Value::kNext:
-      return next;
-    case Value::kEntries:
-      return std::uint64_t{lane.entries} * lane.lanes;
-    case Value::kRecord:
-      return big_endian(next & 0xffff);
-    case Value::kDoorbell:
-      return big_endian((next & 0xffff) << 8) |
-             static_cast<std::uint64_t>(big_endian(lane.queue << 8)) << 32;
-    case Value::kRegister:
-      return lane.value[step.operand];
-    case Value::kRegisterNext:
-      return lane.value[step.operand] + 1;
-  }
-  return 0;
-}
-
-std::uint64_t Sm::address_of(const Lane& lane, const Step& step, std::uint64_t index) const {
-  return lane.context->layout->address(*lane.context->program, step.word, lane.queue, index,
-                                       lane.number);
 }
 
 bool Sm::is_private(const Lane& lane, const Word& word, std::uint64_t address) const {
@@ -185,74 +88,10 @@ bool Sm::is_private(const Lane& lane, const Word& word, std::uint64_t address) c
   return false;
 }
 
-bool Sm::holds(const Lane& lane, const Step& step) const {
-  const Program& program = *lane.context->program;
-  switch (step.condition) {
-    case Condition::kAlways:
-      return true;
-    case Condition::kRingWrapped:
-      return lane.index >= program.depth &&
-             (step.modulus == 0 ||
-              (lane.index - 1) / step.modulus != (next_index(lane) - 1) / step.modulus);
-    case Condition::kBatchBoundary:
-      return lane.puts % program.batch == 0 || lane.op.flush;
-    case Condition::kMultiple:
-      return lane.op.flush || lane.index / step.modulus != next_index(lane) / step.modulus;
-    case Condition::kNewestOrMultiple:
-      return lane.value[step.reg] == next_index(lane) ||
-             lane.index / step.modulus != next_index(lane) / step.modulus;
-    case Condition::kAdvanced:
-      return lane.value[step.reg] < next_index(lane);
-    case Condition::kWaits:
-      return lane.op.wait;
-    case Condition::kWaitsNot:
-      return !lane.op.wait;
-    case Condition::kRangNot:
-      return !lane.rang;
-    case Condition::kBehind:
-      return lane.value[step.reg] < lane.value[step.operand];
-  }
-  return true;
-}
-
 bool Sm::step(Lane& lane, const Step& step) {
   switch (step.op) {
-    case StepOp::kStage:
-      enter(lane, step.stage);
-      return true;
     case StepOp::kCompute:
       lane.at_ps += cycles_ps(step.cycles);
-      return true;
-    case StepOp::kUse:
-      lane.at_ps = std::max(lane.at_ps, lane.ready_ps[step.reg]);
-      return true;
-    case StepOp::kSkipUnless:
-      if (!holds(lane, step)) lane.pc = step.target;
-      return true;
-    case StepOp::kOwnIndex:
-      take_index(lane, lane.own_index);
-      lane.own_index = next_index(lane);
-      return true;
-    case StepOp::kPick: {
-      const RunContext& context = *lane.context;
-      const std::uint64_t choice = lane.value[step.reg];
-      lane.queue = static_cast<std::uint32_t>(
-          context.program->queues_by_peer
-              ? choice % (context.queues / context.pes) * context.pes + lane.peer
-              : choice % context.queues);
-      return true;
-    }
-    case StepOp::kVisit:
-      lane.home = lane.queue;
-      lane.queue = lane.context->is_to_self(0) ? 1 : 0;
-      return true;
-    case StepOp::kNext:
-      do ++lane.queue;
-      while (lane.context->is_to_self(lane.queue));
-      if (lane.queue < lane.context->queues)
-        lane.pc = step.target;
-      else
-        lane.queue = lane.home;
       return true;
     case StepOp::kStore:
       store_step(lane, step);
@@ -264,10 +103,9 @@ bool Sm::step(Lane& lane, const Step& step) {
     case StepOp::kSpin:
     case StepOp::kPoll:
       return memory_step(lane, step);
-    case StepOp::kEnd:
-      return true;
+    default:
+      return lane.control(step);
   }
-  return true;
 }
 
 void Sm::touched(Lane& lane, std::uint64_t address) {
@@ -327,30 +165,16 @@ void Sm::store_step(Lane& lane, const Step& step) {
                                    lanes > 1 ? lanes * spec_.store_lane_cycles : 0.0);
   lane.at_ps += cycles_ps(interval * count);
   counters_.stores += count;
-  lane.access.value = operand(lane, step, step.value);
-  if (!is_entry) {
-    const std::uint32_t total =
-        std::min<std::uint32_t>(step.bytes * count, static_cast<std::uint32_t>(lane.bytes.size()));
-    for (std::uint32_t i = 0; i < total; i += 8)
-      std::copy_n(reinterpret_cast<const std::uint8_t*>(&lane.access.value),
-                  std::min<std::uint32_t>(8, total - i), lane.bytes.data() + i);
-    store(lane, word, address_of(lane, step, lane.index), 0, total);
-  }
+  lane.access.value = lane.operand(step, step.value);
+  if (!is_entry)
+    store(lane, word, lane.address(step, lane.index), 0,
+          lane.fill(step, lane.access.value, count));
   for (std::uint32_t l = 0; is_entry && l < lanes; ++l) {
-    // An inline payload comes first, and what lies behind it moves on by its further blocks.
-    const OpKind kind = lane.op.kind;
-    const std::uint32_t further = program.blocks(kind, lane.op.bytes) - program.blocks(kind, 0);
-    const std::uint32_t block = step.block + (step.block > 0 ? further : 0);
-    const std::uint64_t index = lane.index + std::uint64_t{l} * lane.entries + block;
-    const bool last =
-        step.block + entry_blocks(step.form, program.nic.dc, 0) + further == lane.entries;
-    const std::uint32_t total =
-        lane.context->encode({step.form, lane.number, lane.queue, index, lane.op.bytes,
-                              lane.puts - lane.lanes + l + 1, lane.signals, lane.peer, last},
-                             lane.bytes);
+    const std::uint64_t index = lane.entry_index(step, l);
+    const std::uint32_t total = lane.encode(step, l);
     // Block by block: a longer entry may go on at the ring's beginning.
     for (std::uint32_t from = 0; from < total; from += kBlockBytes)
-      store(lane, word, address_of(lane, step, index + from / kBlockBytes), from,
+      store(lane, word, lane.address(step, index + from / kBlockBytes), from,
             std::min(kBlockBytes, total - from));
   }
   if (step.word == program.announcement()) lane.rang = true;
@@ -413,14 +237,14 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   const Word& word = program.words[step.word];
   // A poll looks where the last entry that it waits for completes.
   const std::uint64_t address =
-      address_of(lane, step, step.op == StepOp::kPoll ? wanted(lane, step) - 1 : lane.index);
+      lane.address(step, step.op == StepOp::kPoll ? lane.wanted(step) - 1 : lane.index);
   Access& access = lane.access;
   access.issue_ps = lane.at_ps;
   access.sm = id_;
   access.rounds = 0;
   access.retry_ps = cycles_ps(step.cycles);
   access.atomic = step.atomic;
-  access.value = operand(lane, step, step.value);
+  access.value = lane.operand(step, step.value);
   switch (step.op) {
     case StepOp::kLoad:
       access.kind = AccessKind::kLoad;
@@ -430,11 +254,11 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
       break;
     case StepOp::kSpin:
       access.kind = AccessKind::kSpin;
-      access.expected = operand(lane, step, step.expected);
+      access.expected = lane.operand(step, step.expected);
       break;
     default:
       access.kind = AccessKind::kPoll;
-      access.threshold = wanted(lane, step);
+      access.threshold = lane.wanted(step);
       access.encoding = word.encoding;
       access.entries = word.entries;
   }
@@ -468,43 +292,9 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
   return false;
 }
 
-void Sm::take_index(Lane& lane, std::uint64_t index) {
-  lane.index = index;
-  for (std::uint32_t l = 0; l < lane.lanes; ++l, index += lane.entries) {
-    lane.context->book->open(lane.queue, index, lane.entries);
-    lane.context->on_index(lane.queue, index, lane.op.bytes);
-  }
-}
-
-std::uint64_t Sm::wanted(const Lane& lane, const Step& step) const {
-  switch (step.until) {
-    case Until::kSlotFree:
-      return next_index(lane) + step.block - lane.context->program->depth;
-    case Until::kCompleted:
-      return next_index(lane);
-    case Until::kReached:
-      return lane.value[step.operand];
-    case Until::kSignalled:
-      return lane.waits;
-  }
-  return 0;
-}
-
 void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
-  const std::uint8_t reg = step.reg;
-  if (reg != kNoRegister) {
-    lane.value[reg] = lane.access.value;
-    lane.ready_ps[reg] = back_ps;
-  }
-  if (step.is_index) take_index(lane, lane.access.value);
-  if (step.wait) lane.at_ps = std::max(lane.at_ps, back_ps);
-  if (step.op == StepOp::kPoll) {
-    counters_.polls += lane.access.rounds;
-    if (step.until == Until::kCompleted) {
-      lane.rounds = lane.access.rounds;
-      lane.seen_ps = lane.at_ps;
-    }
-  }
+  if (step.op == StepOp::kPoll) counters_.polls += lane.access.rounds;
+  lane.answer(step, lane.access.value, back_ps, lane.access.rounds);
 }
 
 tlm::tlm_sync_enum Sm::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,

@@ -14,7 +14,7 @@ HostMemory::HostMemory(sc_core::sc_module_name name, const HostSpec& spec)
 
 void HostMemory::reset(std::uint64_t bytes) {
   memory_.resize(bytes);
-  core_owned_.assign(bytes / kLineBytes + 1, 0);
+  lines_.assign(bytes / kLineBytes + 1, Line::kShared);
   watch_ = nullptr;
   watch_begin_ = watch_end_ = 0;
 }
@@ -28,7 +28,18 @@ void HostMemory::watch(std::uint64_t begin, std::uint64_t end,
 
 void HostMemory::core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes) {
   memory_.store(address - kHostBase, value, bytes);
-  core_owned_[(address - kHostBase) / kLineBytes] = 1;
+  line(address) = Line::kOfCore;
+}
+
+void HostMemory::core_store(std::uint64_t address, std::span<const std::uint8_t> bytes) {
+  std::copy(bytes.begin(), bytes.end(), memory_.data(address - kHostBase));
+  line(address) = Line::kOfCore;
+}
+
+bool HostMemory::core_look(std::uint64_t address) {
+  const bool fetched = line(address) == Line::kOfDevice;
+  if (fetched) line(address) = Line::kShared;
+  return fetched;
 }
 
 tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
@@ -37,7 +48,7 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
   const std::uint64_t address = payload.get_address();
   const Ps at_ps = now_ps() + static_cast<Ps>(delay.value());
   if (access.kind == AccessKind::kStore && access.device) {
-    core_owned_[(address - kHostBase) / kLineBytes] = 0;
+    line(address) = Line::kOfDevice;
     arrivals_.push(at_ps, {&payload, address, 0, payload.get_streaming_width(), 0});
     return tlm::TLM_ACCEPTED;
   }
@@ -46,13 +57,13 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
     if (arrival.bytes > 8) return tlm::TLM_COMPLETED;  // an entry's body came ahead, untimed
     std::copy_n(payload.get_data_ptr(), arrival.bytes,
                 reinterpret_cast<std::uint8_t*>(&arrival.value));
-    core_owned_[(address - kHostBase) / kLineBytes] = 0;
+    line(address) = Line::kOfDevice;
     arrivals_.push(at_ps, arrival);
     return tlm::TLM_COMPLETED;
   }
   // A line that a core wrote last is fetched out of that core's cache.
   const Ps extra_ps =
-      core_owned_[(address - kHostBase) / kLineBytes] ? ps_from_ns(spec_.snoop_ns) : 0;
+      line(address) == Line::kOfCore ? ps_from_ns(spec_.snoop_ns) : 0;
   arrivals_.push(at_ps, {&payload, address, 0, payload.get_data_length(), extra_ps});
   delay += sc_core::sc_time::from_value(static_cast<std::uint64_t>(extra_ps));
   return tlm::TLM_ACCEPTED;
@@ -66,6 +77,10 @@ unsigned HostMemory::transport_dbg(tlm::tlm_generic_payload& payload) {
 
 void HostMemory::take_effect(Arrival& arrival, Ps at_ps) {
   const std::uint64_t offset = arrival.address - kHostBase;
+  // A core may have looked since the write was sent on its way.
+  const bool written = arrival.payload == nullptr ||
+                       arrival.payload->get_extension<Access>()->kind == AccessKind::kStore;
+  if (written) line(arrival.address) = Line::kOfDevice;
   if (arrival.payload == nullptr) {
     memory_.store(offset, arrival.value, arrival.bytes);
     if (watch_ && arrival.address >= watch_begin_ && arrival.address < watch_end_)

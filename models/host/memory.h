@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <systemc>
 #include <tlm>
 #include <vector>
@@ -30,6 +31,10 @@ class HostMemory : public sc_core::sc_module {
   }
   /// A core stores: visible to devices at once, and the line is now the core's.
   void core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes);
+  /// The same of up to a line's bytes.
+  void core_store(std::uint64_t address, std::span<const std::uint8_t> bytes);
+  /// A core looks at a word: true if a device wrote the line since a core last did either.
+  bool core_look(std::uint64_t address);
   std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const {
     return memory_.load(address - kHostBase, bytes);
   }
@@ -50,7 +55,9 @@ class HostMemory : public sc_core::sc_module {
 
   const HostSpec spec_;
   Memory memory_;
-  std::vector<std::uint8_t> core_owned_;  ///< by line
+  enum class Line : std::uint8_t { kShared, kOfCore, kOfDevice };  ///< who wrote it last
+  Line& line(std::uint64_t address) { return lines_[(address - kHostBase) / kLineBytes]; }
+  std::vector<Line> lines_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;
   DelayLine<Arrival> arrivals_;

@@ -10,6 +10,8 @@ struct HostSpec {
   double poll_ns = 0;              ///< a look at one cached word
   double notice_ns = 0;            ///< device write at the memory until a polling core has the word
   double notice_spread_ns = 0;     ///< half width of its variation
+  double fence_ns = 0;             ///< a core's store fence or locked instruction
+  double mmio_ns = 0;              ///< a core's store to a register until the root complex has it
   double snoop_ns = 0;             ///< more for a device read of a line that a core wrote last
   double device_written_ns = 0;    ///< the same, of a line that a device wrote last
   double read_after_store_ns = 0;  ///< more for a device read behind its own posted writes

@@ -46,7 +46,8 @@ void DmaChannel::write(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t 
 }
 
 void DmaChannel::plan(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes) {
-  const bool real = dma.purpose == Dma::Purpose::kEntries || dma.purpose == Dma::Purpose::kCqe;
+  const bool real = dma.purpose == Dma::Purpose::kEntries || dma.purpose == Dma::Purpose::kCqe ||
+                    dma.purpose == Dma::Purpose::kReceived;
   dma.set_address(address);
   dma.set_data_length(static_cast<unsigned>(bytes));
   dma.set_streaming_width(static_cast<unsigned>(real ? bytes : std::min<std::uint64_t>(bytes, 8)));

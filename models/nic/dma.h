@@ -27,6 +27,7 @@ struct Dma : tlm::tlm_generic_payload {
     kGather,      ///< read of a message's payload
     kCqe,         ///< write of a completion
     kPlace,       ///< responder: write of a payload
+    kReceived,    ///< responder: write of the completion that tells of it
     kSource,      ///< responder: read for an RDMA READ
     kAtomicRead,  ///< responder: first half of an atomic
     kAtomicWrite,
@@ -39,6 +40,7 @@ struct Dma : tlm::tlm_generic_payload {
   Ps first_ps = 0;                ///< of a read, from done() on: when its first byte is here
   Ps memory_ps = 0, last_ps = 0;  ///< the channel's own: when it is at the memory; all is here
   Access access;
+  ~Dma() override { clear_extension(&access); }
   /// Entries, a CQE, or the first 8 bytes of a payload.
   std::array<std::uint8_t, 4096> bytes{};
 

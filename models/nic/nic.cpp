@@ -32,7 +32,7 @@ tlm::tlm_sync_enum Nic::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::
                                         sc_core::sc_time& delay) {
   Store store;
   store.address = payload.get_address();
-  store.bytes = std::min<std::uint32_t>(payload.get_data_length(), 64);
+  store.bytes = std::min(payload.get_data_length(), kMostPushedBytes);
   std::copy_n(payload.get_data_ptr(), store.bytes, store.data.data());
   stores_.push(now_ps() + static_cast<Ps>(delay.value()), store);
   return tlm::TLM_COMPLETED;

@@ -19,6 +19,9 @@
 
 namespace marrow::nic {
 
+/// BlueFlame: half of a register's 512 B takes an entry at once.
+constexpr std::uint32_t kMostPushedBytes = 256;
+
 class Nic : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Nic> registers{"registers"};
@@ -38,7 +41,7 @@ class Nic : public sc_core::sc_module {
   struct Store {
     std::uint64_t address = 0;
     std::uint32_t bytes = 0;
-    std::array<std::uint8_t, 64> data{};
+    std::array<std::uint8_t, kMostPushedBytes> data{};
   };
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);

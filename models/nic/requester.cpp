@@ -240,7 +240,8 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   Flight* f = to_.book->message(q, index);
   if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
   const bool gathers =
-      !request.is_inline && request.bytes > 0 && request.opcode == Opcode::kRdmaWrite;
+      !request.is_inline && request.bytes > 0 &&
+      (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
   Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
   sent.opcode = request.opcode;
@@ -261,6 +262,9 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     queue.dc_peer = message.to;
   }
   switch (request.opcode) {
+    case Opcode::kRdmaWriteImm:
+      message.immediate = true;
+      [[fallthrough]];
     case Opcode::kRdmaWrite:
       message.kind = wire::Message::Kind::kWrite;
       break;

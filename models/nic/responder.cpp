@@ -19,6 +19,7 @@ void Responder::start(const Connections& connections) {
   free_ps_ = 0;
   connections_.clear();
   connections_.resize(connections.peers.size() * fabric_.ports());
+  received_.assign(connections.peers.size(), 0);
   kept_.clear();
   kept_free_.clear();
   atomics_.clear();
@@ -104,6 +105,7 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
         dma.rest_ps = message.rest_ps;
         dma_.write(dma, ready_ps, message.address, message.bytes);
       }
+      if (message.immediate) tell(message, ready_ps + ps_from_ns(spec_.cqe_ns));
       answer(message, Kind::kAck, ready_ps + ps_from_ns(spec_.ack_ns));
       return;
     }
@@ -121,6 +123,22 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
     default:
       return;
   }
+}
+
+void Responder::tell(const wire::Message& message, Ps at_ps) {
+  const Program& program = *to_.program;
+  const std::uint64_t number = received_[message.queue]++;
+  Dma& dma = dma_.take(Dma::Purpose::kReceived, message.queue, number);
+  Completion cqe;
+  cqe.opcode = CqeOpcode::kResponderWriteImm;
+  cqe.owner = cqe_owner(number, program.words[program.nic.receives].entries);
+  cqe.wqe_counter = static_cast<std::uint16_t>(number);
+  cqe.qpn = message.queue;
+  cqe.byte_count = static_cast<std::uint32_t>(message.bytes);
+  encode_cqe(cqe, std::span<std::uint8_t, kCqeBytes>(dma.bytes.data(), kCqeBytes));
+  const std::uint64_t address =
+      to_.layout->address(program, program.nic.receives, message.queue, number);
+  dma_.write(dma, at_ps, address / kCqeBytes * kCqeBytes, kCqeBytes);
 }
 
 void Responder::start_atomic(Ps at_ps) {

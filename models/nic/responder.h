@@ -42,6 +42,7 @@ class Responder : public sc_core::sc_module {
   void repeated(Connection& from, const wire::Message& message, Ps at_ps);
   void carry_out(const wire::Message& message, Ps at_ps);
   void start_atomic(Ps at_ps);
+  void tell(const wire::Message& message, Ps at_ps);
   void answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
               std::uint64_t value = 0, std::uint64_t bytes = 0);
   std::size_t keep(const wire::Message& message);
@@ -57,7 +58,8 @@ class Responder : public sc_core::sc_module {
     return connections_[message.from * to_.peers.size() + message.queue];
   }
   std::vector<Connection> connections_;
-  std::vector<wire::Message> kept_;  ///< requests with accesses under way
+  std::vector<std::uint64_t> received_;  ///< completions told, by queue
+  std::vector<wire::Message> kept_;      ///< requests with accesses under way
   std::vector<std::size_t> kept_free_;
   std::deque<std::size_t> atomics_;  ///< waiting; the front is under way
   bool atomic_under_way_ = false;

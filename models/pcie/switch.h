@@ -22,6 +22,7 @@ class Switch : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Switch> from_gpu{"from_gpu"};
   tlm_utils::simple_target_socket<Switch> from_nic{"from_nic"};
+  tlm_utils::simple_target_socket_optional<Switch> from_host{"from_host"};  ///< to NIC registers
   tlm_utils::simple_initiator_socket<Switch> to_gpu{"to_gpu"};
   tlm_utils::simple_initiator_socket<Switch> to_nic{"to_nic"};
   tlm_utils::simple_initiator_socket<Switch> to_root{"to_root"};
@@ -36,13 +37,17 @@ class Switch : public sc_core::sc_module {
  private:
   tlm::tlm_sync_enum gpu_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
+  tlm::tlm_sync_enum host_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                             sc_core::sc_time& delay);
   tlm::tlm_sync_enum nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
+  tlm::tlm_sync_enum post(const std::vector<Hop>& way, tlm::tlm_generic_payload& payload,
+                          tlm::tlm_phase& phase, sc_core::sc_time& delay);
   tlm::tlm_sync_enum answer(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
 
   Link& gpu_link_;
-  std::vector<Hop> registers_;  ///< from the GPU to the NIC
+  std::vector<Hop> from_gpu_, from_host_;  ///< to the NIC's registers
   Path gpu_path_, host_path_;
 };
 

@@ -41,8 +41,9 @@ std::uint64_t Fabric::wire_bytes(const Message& message) const {
   const auto headers =
       static_cast<std::uint64_t>(spec_.header_bytes * static_cast<double>(packets(message)));
   switch (message.kind) {
-    case Message::Kind::kWrite:
-      return headers + static_cast<std::uint64_t>(spec_.request_header_bytes) + message.bytes;
+    case Message::Kind::kWrite:  // ImmDt: 4 B
+      return headers + static_cast<std::uint64_t>(spec_.request_header_bytes) + message.bytes +
+             (message.immediate ? 4 : 0);
     case Message::Kind::kRead:
       return headers + static_cast<std::uint64_t>(spec_.request_header_bytes);
     case Message::Kind::kAtomic:  // AtomicETH: address, key, two operands

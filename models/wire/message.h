@@ -22,6 +22,7 @@ struct Message {
   enum class Atomic : std::uint8_t { kAdd, kSwap, kCompareSwap };
   Kind kind = Kind::kWrite;
   Atomic atomic = Atomic::kAdd;
+  bool immediate = false;          ///< kWrite: the responder's software gets a completion
   std::uint32_t from = 0, to = 0;  ///< ports
   std::uint32_t queue = 0;         ///< the requester's
   std::uint64_t psn = 0;           ///< requests of a queue are numbered from 0

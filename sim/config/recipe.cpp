@@ -29,7 +29,8 @@ const Names<Value> kValueNames = {{"0", Value::kZero},
                                   {"mlx5_doorbell", Value::kDoorbell},
                                   {"mlx5_record", Value::kRecord},
                                   {"register", Value::kRegister},
-                                  {"register_next", Value::kRegisterNext}};
+                                  {"register_next", Value::kRegisterNext},
+                                  {"version", Value::kVersion}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -53,7 +54,8 @@ const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
                                   {"completed", Until::kCompleted},
                                   {"reached", Until::kReached},
-                                  {"signalled", Until::kSignalled}};
+                                  {"signalled", Until::kSignalled},
+                                  {"answered", Until::kAnswered}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
                                           {"batch_boundary", Condition::kBatchBoundary},
                                           {"multiple", Condition::kMultiple},
@@ -95,12 +97,14 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol",      "description", "choices",  "costs", "depth",      "queues",
-                "regions",       "words",       "parts",    "put",   "put_signal", "get",
-                "atomic",        "fence",       "quiet",    "wait",  "barrier",    "consumer",
-                "peer_consumer", "nic",         "placed_by"});
+    root_.only({"protocol",      "description", "runs_on",   "choices", "costs",      "depth",
+                "queues",        "regions",     "words",     "parts",   "put",        "put_signal",
+                "get",           "atomic",      "fence",     "quiet",   "wait",       "barrier",
+                "consumer",      "peer_consumer", "nic",     "placed_by"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
+    if (auto runs_on = root_.find("runs_on"))
+      recipe_.program.on_cpu = pick(*runs_on, Names<bool>{{"gpu", false}, {"cpu", true}});
     read_choices();
     read_costs();
     if (auto depth = root_.find("depth"))
@@ -131,6 +135,8 @@ class Reader {
     const bool to_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
       return region.memory == MemoryKind::kPeer;
     });
+    if (recipe_.program.on_cpu && !nic)
+      root_.fail("a CPU thread posts to a NIC", "add `nic:`, or take out `runs_on: cpu`");
     if (consumer) read_consumer(to_peer ? root_.at("peer_consumer") : *consumer);
     if (nic) read_nic(*nic);
     read_placed_by();
@@ -270,6 +276,8 @@ class Reader {
           cost.evidence = evidence;
           cost.source = source->text();
         }
+      if (recipe_.program.on_cpu && unit_of(name) != "ns")
+        node.fail("cost '" + name + "' is a CPU thread's", "give it in ns: its name ends with _ns");
       if (sources != 1)
         node.fail("cost '" + name + "' needs exactly one source",
                   "add measured, published, derived, fitted or assumed with its text");
@@ -537,12 +545,17 @@ class Reader {
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
-      node.only({"id", "word", "bytes", "count", "value", "of", "entry"});
+      node.only({"id", "word", "bytes", "count", "value", "of", "entry", "immediate"});
       step.op = StepOp::kStore;
+      if (auto immediate = node.find("immediate"))
+        step.immediate = pick(*immediate, Names<bool>{{"yes", true}, {"no", false}});
       if (auto entry_form = node.find("entry")) {
         step.form = pick(*entry_form, kEntryNames, key("entry"));
-        step.block = blocks_;
-        blocks_ += entry_blocks(step.form, recipe_.program.nic.dc, 0);
+        // A register that is no ring takes the first entry once more.
+        if (recipe_.program.words[step.word].entry_bytes > 0) {
+          step.block = blocks_;
+          blocks_ += entry_blocks(step.form, recipe_.program.nic.dc, 0);
+        }
         step.count = 0;
       }
       const Word& target = recipe_.program.words[step.word];
@@ -576,7 +589,9 @@ class Reader {
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "of", "ahead", "retry"});
+      node.only({"id", "word", "until", "of", "ahead", "behind", "retry"});
+      if (auto behind = node.find("behind"))
+        step.block = static_cast<std::uint32_t>(whole(*behind, 0, 1 << 20));
       if (auto ahead = node.find("ahead"))
         step.block = static_cast<std::uint32_t>(whole(*ahead, 0, 1 << 20));
       step.op = StepOp::kPoll;
@@ -638,7 +653,7 @@ class Reader {
 
   void read_nic(const YamlNode& node) {
     node.only({"work_queue", "doorbell", "completes", "completion", "asks", "transport", "source",
-               "target", "signal", "sink"});
+               "target", "signal", "sink", "inline_bytes", "receives"});
     NicProgram& nic = recipe_.program.nic;
     nic.present = true;
     nic.entry = word(node.at("work_queue"));
@@ -654,6 +669,9 @@ class Reader {
     optional("target", nic.target);
     optional("signal", nic.signal);
     optional("sink", nic.sink);
+    optional("receives", nic.receives);
+    if (auto most = node.find("inline_bytes"))
+      nic.inline_bytes = static_cast<std::uint32_t>(whole(*most, 1, 220));
     auto& words = recipe_.program.words;
     if (recipe_.program.regions[words[nic.doorbell].region].memory != MemoryKind::kNic)
       node.at("doorbell").fail("the doorbell is a register", "put its region into memory: nic");
@@ -665,8 +683,8 @@ class Reader {
       node.at("completes")
           .fail("a plain CQ is a ring of 64 B entries, a power of two of them",
                 "entry_bytes: 64 and a depth that is a power of two");
-    for (std::uint32_t w :
-         {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target, nic.signal, nic.sink})
+    for (std::uint32_t w : {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target,
+                            nic.signal, nic.sink, nic.receives})
       if (w != kNoWord) words[w].consumer_reads = true;
     check_entries(node);
   }
@@ -678,7 +696,10 @@ class Reader {
       if (w == kNoWord) node.fail(std::string("`") + key + "` is missing", why);
     };
     for (const auto& steps : recipe_.program.steps)
-      for (const Step& step : steps) switch (step.form) {
+      for (const Step& step : steps) {
+        if (step.immediate)
+          need(nic.receives, "receives", "name the word of the receiver's CQE that is polled");
+        switch (step.form) {
           case EntryForm::kNone:
           case EntryForm::kNop:
             break;
@@ -698,6 +719,7 @@ class Reader {
             need(nic.signal, "signal", "name the peer's word that a signal raises");
             need(nic.sink, "sink", "name the own word that receives the old value");
         }
+      }
   }
 
   void read_placed_by() {

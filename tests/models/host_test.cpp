@@ -107,6 +107,15 @@ TEST_F(HostTest, SnoopsNoMoreOnceADeviceHasWrittenTheLine) {
   EXPECT_EQ(read.access.value, 5u);
 }
 
+TEST_F(HostTest, TellsACoreThatADeviceWroteTheLineUntilItHasLooked) {
+  EXPECT_FALSE(memory_.core_look(kHostBase + 64));
+  link_.issue(AccessKind::kStore, kHostBase + 72, 1'000, 9);
+  run();
+  EXPECT_TRUE(memory_.core_look(kHostBase + 64)) << "the same 64 B line";
+  EXPECT_FALSE(memory_.core_look(kHostBase + 64));
+  EXPECT_FALSE(memory_.core_look(kHostBase + 128));
+}
+
 TEST_F(HostTest, GivesTheLineBackToTheCoreThatWritesItAgain) {
   link_.issue(AccessKind::kStore, kHostBase + 64, 1'000, 9);
   run();

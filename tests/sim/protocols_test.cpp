@@ -209,7 +209,8 @@ TEST_F(Protocols, RunBetweenTwoElementsWithEveryChoiceAndOperation) {
       for (const gpu::Op& op : script)
         if (is_message(op.kind) || op.kind == OpKind::kBarrier)
           messages += std::max(program.lanes[static_cast<std::size_t>(op.kind)], 1u);
-      const bool alone = choices.count("sharing") && choices.at("sharing") == "none";
+      const bool alone =
+          program.on_cpu || (choices.count("sharing") && choices.at("sharing") == "none");
       trace::Run run;
       run.name = name;
       run.queues = alone ? 2 : 1;

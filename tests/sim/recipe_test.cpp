@@ -243,6 +243,16 @@ INSTANTIATE_TEST_SUITE_P(
              "consumer:",
              {"a CPU consumer polls and completes in host memory",
               "set the memory of those regions to host"}},
+        Slip{"CpuThreadWithCostsInCycles",
+             "protocol: small",
+             "protocol: small\nruns_on: cpu",
+             "work_cycles:",
+             {"'work_cycles' is a CPU thread's", "give it in ns"}},
+        Slip{"LaneOnNeither",
+             "protocol: small",
+             "protocol: small\nruns_on: dpu",
+             "runs_on: dpu",
+             {"'dpu' is none of gpu, cpu"}},
         Slip{"GroupOfUnequalLists",
              "done: [step_cycles]",
              "done: [step_cycles, step_cycles]",
@@ -291,7 +301,7 @@ TEST_F(RecipeTest, BlamesTheSettingAndNotTheRecipesLine) {
   for (const std::string set :
        {"scope=sys", "batch=0", "batch=many", "work_cycles=many", "work_cycles=-1",
         "work_cycles-=100", "wqe.bytes=17", "wqe.bytes=0", "wqe.bytes=wide", "wqe.count=65",
-        "wqe.count=5", "order.scope=cluster", "queue.memory=nic"})
+        "wqe.count=5", "order.scope=cluster", "queue.memory=disk"})
     EXPECT_EQ(complaint([&] { load({}, {set}); }).find("--set protocol." + set + ": "), 0u)
         << set << ": " << complaint([&] { load({}, {set}); });
 }
