@@ -10,7 +10,7 @@ DmaChannel::DmaChannel(sc_core::sc_module_name name, const DmaSpec& dma, const P
       engine_(dma, pcie, detail),
       gathers_(dma, pcie, detail),
       done_(std::move(done)),
-      planned_("planned", [this](Dma*& planned, Ps at_ps) { go(*planned, at_ps); }) {
+      planned_("planned", [this](Dma*& planned, Ps at_ps) { start(planned, at_ps); }) {
   memory.register_nb_transport_bw(this, &DmaChannel::nb_transport_bw);
 }
 
@@ -52,6 +52,31 @@ void DmaChannel::plan(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t b
   dma.set_data_length(static_cast<unsigned>(bytes));
   dma.set_streaming_width(static_cast<unsigned>(real ? bytes : std::min<std::uint64_t>(bytes, 8)));
   planned_.push(std::max(at_ps, now_ps()), &dma);
+}
+
+void DmaChannel::start(Dma* dma, Ps at_ps) {
+  if (dma != nullptr && dma->purpose != Dma::Purpose::kGather) {
+    go(*dma, at_ps);
+    return;
+  }
+  if (dma != nullptr)
+    waiting_.push_back(dma);
+  else
+    awaited_ = false;
+  gather(at_ps);
+}
+
+void DmaChannel::gather(Ps at_ps) {
+  while (!waiting_.empty() && !awaited_) {
+    if (gathers_.free_ps() > at_ps) {
+      awaited_ = true;
+      planned_.push(gathers_.free_ps(), nullptr);
+      return;
+    }
+    Dma& next = *waiting_.front();
+    waiting_.pop_front();
+    go(next, at_ps);
+  }
 }
 
 void DmaChannel::go(Dma& dma, Ps at_ps) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <systemc>
@@ -55,7 +56,8 @@ struct Dma : tlm::tlm_generic_payload {
 
 /// Accesses leave in the order of their times. A memory's part in them is events, at the head's
 /// time there; TLPs, links and tags are the engines' arithmetic. Messages' payloads are read by an
-/// engine of their own, so that entries behind a long one are not held up.
+/// engine of their own, so that entries behind a long one are not held up; it takes the next one
+/// when it has sent the last one's requests, so that what others send finds its place between them.
 class DmaChannel : public sc_core::sc_module {
  public:
   tlm_utils::simple_initiator_socket<DmaChannel> memory{"memory"};
@@ -77,6 +79,8 @@ class DmaChannel : public sc_core::sc_module {
 
  private:
   void plan(Dma& dma, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
+  void start(Dma* dma, Ps at_ps);
+  void gather(Ps at_ps);
   void go(Dma& dma, Ps at_ps);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
@@ -84,7 +88,9 @@ class DmaChannel : public sc_core::sc_module {
   const pcie::Switch& ways_;
   pcie::DmaEngine engine_, gathers_;
   std::function<void(Dma&, Ps)> done_;
-  DelayLine<Dma*> planned_;
+  DelayLine<Dma*> planned_;    ///< null: the engine for payloads is free
+  std::deque<Dma*> waiting_;   ///< for that engine
+  bool awaited_ = false;
   std::vector<std::unique_ptr<Dma>> all_;
   std::vector<Dma*> free_;
   std::uint64_t reads_ = 0, writes_ = 0;

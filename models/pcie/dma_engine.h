@@ -41,6 +41,8 @@ class DmaEngine {
   };
   DmaEngine(const DmaSpec& dma, const PcieSpec& pcie, Detail detail = Detail::kTrains);
   void reset();
+  /// Until then it is busy with the requests of the reads it has been handed.
+  Ps free_ps() const { return request_free_ps_; }
 
   /// bytes: at least 1.
   ReadTimes read(const Path& path, Ps at_ps, std::uint64_t address, std::uint64_t bytes);
