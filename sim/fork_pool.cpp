@@ -53,6 +53,7 @@ void ForkPool::start(std::size_t job, const std::function<std::string()>& work) 
 
 std::vector<ForkPool::Ended> ForkPool::wait(int timeout_ms) {
   std::vector<Ended> ended;
+  if (running_.empty() && timeout_ms < 0) return ended;  // nothing will ever end
   do {
     std::vector<pollfd> waits;
     for (const Process& process : running_) waits.push_back({process.pipe, POLLIN, 0});

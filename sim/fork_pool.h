@@ -29,7 +29,8 @@ class ForkPool {
   /// Does `work` in a process of its own. It must not throw, nor touch what it shares with the
   /// parent: files, locks. Throws std::runtime_error if no process can be made.
   void start(std::size_t job, const std::function<std::string()>& work);
-  /// Those that have ended, once one has or the time is over (-1: never over).
+  /// Those that have ended, once one has or the time is over (-1: never over). None where nothing
+  /// runs.
   std::vector<Ended> wait(int timeout_ms = -1);
 
  private:

@@ -15,6 +15,7 @@ namespace marrow::sweep {
 namespace {
 
 constexpr std::size_t kMostRows = 100, kMostChanges = 12;
+constexpr double kLeastElasticity = 0.001;  // of those that tables show
 
 /// Columns of the metrics that any point has, in the order of the study's metrics.
 std::vector<std::string> metric_columns(const Results& results) {
@@ -135,10 +136,13 @@ void write_one_at_a_time(std::ostream& out, const Results& results, const std::s
     return std::abs(a->result) > std::abs(b->result);
   });
   for (const Sensitivity* slope : slopes)
-    rows.push_back({slope->axis, slope->value, fmt::format("{:+.4f}", slope->result)});
+    if (std::abs(slope->result) >= kLeastElasticity)
+      rows.push_back({slope->axis, slope->value, fmt::format("{:+.3f}", slope->result)});
   if (!slopes.empty()) {
     out << fmt::format("Percent of {} for each percent of a parameter\n", target);
     write_aligned(out, rows, 1);
+    if (const std::size_t others = slopes.size() + 1 - rows.size(); others > 0)
+      out << fmt::format("{} others: below {}\n", others, kLeastElasticity);
     out << '\n';
   }
   const double sign = more_is_better(target) ? -1 : 1;
