@@ -88,8 +88,7 @@ void add_sweep(CLI::App& app, Action& action) {
                       "Folder for points.jsonl, results.csv, results.json, sensitivity.csv "
                       "(default: sweep-NAME)");
   add_examples(command, {"marrow sweep configs/studies/pcie-generation.yaml",
-                         "marrow sweep configs/studies/fences-and-stores.yaml -j 2 --out fences",
-                         "mpirun -n 64 marrow sweep configs/studies/nic-cache.yaml --out cache"});
+                         "marrow sweep configs/studies/fences-and-stores.yaml -j 2 --out fences"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 
