@@ -20,8 +20,7 @@ struct Arguments {
   std::size_t jobs = 0;
 };
 
-int run(const Arguments& arguments) {
-  sweep::Ranks ranks;
+int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
   sweep::Study study = sweep::load_study(arguments.study, config_dir_of(arguments.study));
   const std::vector<sweep::Point> points = sweep::points_of(study);
   const std::string fingerprint = sweep::fingerprint(study, points);
@@ -68,6 +67,17 @@ int run(const Arguments& arguments) {
     std::cerr << "marrow: " << failed << " of " << points.size()
               << " points failed, see the column error; " << first << '\n';
   return failed == points.size() ? 2 : 0;
+}
+
+int run(const Arguments& arguments) {
+  sweep::Ranks ranks;
+  try {
+    return run_on(ranks, arguments);
+  } catch (const std::exception& error) {
+    // MPI ends all ranks while this one unwinds, before anybody could tell why.
+    if (ranks.size() > 1) std::cerr << "marrow: " << error.what() << std::endl;
+    throw;
+  }
 }
 
 }  // namespace
