@@ -1,28 +1,22 @@
 #include "validate/measurements.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <optional>
 #include <ostream>
 #include <set>
-#include <span>
 #include <thread>
 
 #include "models/common/error.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
 #include "sim/config/yaml_source.h"
+#include "sim/fork_pool.h"
 #include "sim/machine.h"
 
 namespace marrow::validate {
@@ -30,22 +24,14 @@ namespace marrow::validate {
 namespace {
 
 using config::YamlNode;
+using results::is_time;
+using results::kMetricNames;
+using results::quantile;
+using sim::read_work;
+using sim::work_number;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMissFrom = 0.15;
-
-constexpr std::array<std::string_view, 7> kMetricNames = {
-    "issue", "put_completion", "doorbell_to_completion", "round_trip", "one_way",
-    "rate",  "goodput"};
-
-/// The element at floor(p n) of the sorted sample, as `compare` takes it.
-double quantile(std::vector<double> sample, double p) {
-  if (sample.empty()) return 0;
-  const auto at =
-      std::min(sample.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sample.size())));
-  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(at), sample.end());
-  return sample[at];
-}
 
 // ---- reading ----
 
@@ -61,56 +47,6 @@ Take take_named(const YamlNode& node) {
   if (word == "slope") return Take::kSlope;
   if (word == "clock_cycles") return Take::kClockCycles;
   return word == "clock_constant" ? Take::kClockConstant : Take::kReach;
-}
-
-std::vector<OpKind> script(const YamlNode& node) {
-  std::vector<OpKind> kinds;
-  for (const YamlNode& item : node.items()) {
-    const std::string word =
-        item.one_of({"put", "put_signal", "get", "atomic", "fence", "quiet", "wait"});
-    kinds.push_back(static_cast<OpKind>(std::find(kOpKindNames.begin(), kOpKindNames.end(), word) -
-                                        kOpKindNames.begin()));
-  }
-  if (kinds.empty()) node.fail("is empty", "write [put, quiet]");
-  return kinds;
-}
-
-/// Sets what is there; false if `key` is no number of the work.
-bool set_number(Work& work, std::string_view key, std::int64_t value) {
-  if (key == "warps")
-    work.warps = static_cast<std::uint32_t>(value);
-  else if (key == "queues")
-    work.queues = static_cast<std::uint32_t>(value);
-  else if (key == "sms")
-    work.sms = static_cast<std::uint32_t>(value);
-  else if (key == "rounds")
-    work.rounds = static_cast<std::uint64_t>(value);
-  else if (key == "bytes")
-    work.bytes = static_cast<std::uint64_t>(value);
-  else if (key == "gap_cycles")
-    work.gap_cycles = static_cast<std::uint64_t>(value);
-  else if (key == "wait_every")
-    work.wait_every = static_cast<std::uint64_t>(value);
-  else
-    return false;
-  return true;
-}
-
-void read_work(const YamlNode& node, Work& work) {
-  constexpr std::int64_t kMost = 1 << 30;
-  node.only({"does", "peer_does", "warps", "queues", "sms", "rounds", "bytes", "gap_cycles",
-             "wait_every"});
-  for (const auto& [key, child] : node.entries()) {
-    if (key == "does")
-      work.does = script(child);
-    else if (key == "peer_does")
-      work.peer_does = script(child);
-    else
-      set_number(
-          work, key,
-          child.integer(key == "warps" || key == "queues" || key == "rounds" ? 1 : 0,
-                        key == "warps" || key == "queues" || key == "sms" ? 1 << 16 : kMost));
-  }
 }
 
 std::string system_file(const std::string& name, const std::string& config_dir) {
@@ -171,14 +107,15 @@ Sweep read_sweep(const YamlNode& node) {
   sweep.run = node.at("run").text();
   sweep.vary = node.at("vary").text();
   const std::string prefix = "work.";
-  Work ignored;
-  if (sweep.vary.starts_with(prefix) && !set_number(ignored, sweep.vary.substr(prefix.size()), 1))
+  const bool of_work = sweep.vary.starts_with(prefix);
+  const sim::WorkNumber* number = of_work ? work_number(sweep.vary.substr(prefix.size())) : nullptr;
+  if (of_work && number == nullptr)
     node.at("vary").fail("the work has no such number",
                          "known: work.warps, work.queues, work.sms, work.rounds, work.bytes, "
                          "work.gap_cycles, work.wait_every");
   const auto& values = node.at("values");
   for (const YamlNode& item : values.items()) {
-    if (sweep.vary.starts_with(prefix)) item.integer(0, 1 << 30);
+    if (number != nullptr) item.integer(number->least, number->most);
     sweep.values.emplace_back(item.text(), item.number());
   }
   std::set<double> different;
@@ -186,8 +123,6 @@ Sweep read_sweep(const YamlNode& node) {
   if (different.size() < 2) values.fail("holds no two different values", "write two or more");
   return sweep;
 }
-
-bool is_time(Metric metric) { return metric < Metric::kRate; }
 
 /// What a prediction of this metric is multiplied with to be in this unit.
 double unit_factor(Metric metric, std::string_view unit, const YamlNode& node) {
@@ -390,27 +325,11 @@ Table read_table(const std::string& file, const std::string& config_dir) {
 
 // ---- simulating ----
 
-/// Keeps what the metrics need of a run.
-class Keeper : public Observer {
- public:
-  explicit Keeper(Observed& observed) : observed_(observed) {}
-  void on_journey(const Journey& journey) override {
-    if (journey.pe == 0)
-      observed_.messages.emplace_back(journey.start_ps, journey.start_ps + journey.end_to_end_ps());
-  }
-  void on_operation(const Operation& operation) override {
-    if (operation.pe == 0) observed_.operations.push_back(operation);
-  }
-
- private:
-  Observed& observed_;
-};
-
 /// With one setting of a sweep.
 Scenario varied(Scenario run, const std::string& key, const std::pair<std::string, double>& value) {
   const std::string work = "work.", choices = "choices.";
   if (key.starts_with(work))
-    set_number(run.work, key.substr(work.size()), static_cast<std::int64_t>(value.second));
+    run.work.*work_number(key.substr(work.size()))->field = static_cast<std::int64_t>(value.second);
   else if (key.starts_with(choices))
     run.choices[key.substr(choices.size())] = value.first;
   else
@@ -439,51 +358,12 @@ Results simulate(const Scenario& scenario, const std::set<Metric>& metrics,
   const config::Recipe recipe = config::load_recipe(
       config::recipe_path(scenario.protocol, options.config_dir), scenario.choices, protocol_sets);
 
-  const Work& work = scenario.work;
-  trace::Run run;
-  run.name = scenario.name;
-  run.protocol = scenario.protocol;
-  run.choices = scenario.choices;
-  run.queues = work.queues;
-  run.puts_per_lane = work.rounds;
-  const auto add_lane = [&](std::uint32_t warp, std::uint32_t pe, std::uint32_t peer) {
-    const std::uint32_t number = warp % work.warps;
-    trace::Lane lane{warp, std::nullopt, number % work.queues, pe, peer};
-    if (work.sms > 0) lane.sm = machine.default_sm(number % work.sms);
-    run.lanes.push_back(lane);
-  };
-  for (std::uint32_t warp = 0; warp < work.warps; ++warp) add_lane(warp, 0, 1);
-  if (!work.peer_does.empty())
-    for (std::uint32_t warp = 0; warp < work.warps; ++warp) add_lane(work.warps + warp, 1, 0);
-
   std::map<Metric, std::vector<double>> pooled;
   for (std::uint32_t draw = 0; draw < options.seeds; ++draw) {
     Observed observed;
-    observed.bytes = work.bytes;
-    Keeper keeper(observed);
-    std::vector<std::uint64_t> position(run.lanes.size(), 0);
-    sim::RunSetup setup;
-    setup.recipe = &recipe;
-    setup.run = &run;
-    setup.seed = options.seed + draw;
-    setup.observer = &keeper;
-    setup.next_op = [&](std::uint32_t warp, gpu::Op& op) {
-      const std::vector<OpKind>& does = warp < work.warps ? work.does : work.peer_does;
-      const std::uint64_t round = position[warp] / does.size();
-      const std::size_t step = position[warp] % does.size();
-      if (round == work.rounds) return false;
-      ++position[warp];
-      op = {};
-      op.kind = does[step];
-      if (is_message(op.kind)) {
-        op.bytes = work.bytes;
-        op.flush = round + 1 == work.rounds;
-        op.wait = work.wait_every != 0 && (round + 1) % work.wait_every == 0;
-      }
-      if (step + 1 == does.size()) op.compute_cycles = work.gap_cycles;
-      return true;
-    };
-    machine.run(setup);
+    results::Keeper keeper(observed);
+    sim::run_work(machine, recipe, scenario.work,
+                  {scenario.name, options.seed + draw, &keeper, {}});
     for (const Metric metric : metrics) {
       const std::vector<double> values = samples(metric, observed);
       pooled[metric].insert(pooled[metric].end(), values.begin(), values.end());
@@ -527,9 +407,6 @@ struct Job {
   std::set<Metric> metrics;
   Results results;
   std::string fault;
-  pid_t pid = -1;
-  int pipe = -1;
-  std::string said;
 };
 
 /// What the child says through its pipe: {"issue": [median, p10, p90], ...} or {"fault": "..."}.
@@ -548,75 +425,35 @@ std::string report_of(const Job& job, const MeasurementOptions& options) {
   return report.dump();
 }
 
-void start(Job& job, const MeasurementOptions& options) {
-  std::array<int, 2> ends{};
-  if (pipe(ends.data()) != 0) throw std::runtime_error(std::strerror(errno));
-  job.pid = fork();
-  if (job.pid < 0) throw std::runtime_error(std::strerror(errno));
-  if (job.pid == 0) {
-    close(ends[0]);
-    const std::string report = report_of(job, options);
-    for (std::size_t at = 0; at < report.size();) {
-      const ssize_t wrote = write(ends[1], report.data() + at, report.size() - at);
-      if (wrote <= 0) break;
-      at += static_cast<std::size_t>(wrote);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  job.pipe = ends[0];
-}
-
-/// Reads what the child has said; true once it has said all.
-bool listen(Job& job) {
-  std::array<char, 4096> block{};
-  const ssize_t got = read(job.pipe, block.data(), block.size());
-  if (got > 0) {
-    job.said.append(block.data(), static_cast<std::size_t>(got));
-    return false;
-  }
-  if (got < 0 && errno == EINTR) return false;
-  close(job.pipe);
-  int status = 0;
-  while (waitpid(job.pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFSIGNALED(status)) {
-    job.fault = fmt::format("its simulation was ended by signal {} ({})", WTERMSIG(status),
-                            strsignal(WTERMSIG(status)));
-    return true;
-  }
-  const nlohmann::json report = nlohmann::json::parse(job.said, nullptr, false);
+void take_up(Job& job, const sim::ForkPool::Ended& ended) {
+  job.fault = ended.fault;
+  if (!job.fault.empty()) return;
+  const nlohmann::json report = nlohmann::json::parse(ended.said, nullptr, false);
   if (report.is_discarded() || report.contains("fault")) {
     job.fault = report.is_discarded() ? "its simulation ended without a result"
                                       : report["fault"].get<std::string>();
-    return true;
+    return;
   }
   const auto number = [](const nlohmann::json& value) {
     return value.is_null() ? kNone : value.get<double>();
   };
   for (const auto& [key, spread] : report.items())
     job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2])};
-  return true;
 }
 
 void run_all(std::vector<Job>& jobs, const MeasurementOptions& options) {
-  const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::size_t> running;
+  sim::ForkPool pool(std::thread::hardware_concurrency());
   std::size_t started = 0, done = 0;
   while (done < jobs.size()) {
-    while (running.size() < most && started < jobs.size()) {
-      start(jobs[started], options);
-      running.push_back(started++);
+    while (!pool.full() && started < jobs.size()) {
+      const Job& job = jobs[started];
+      pool.start(started++, [&] { return report_of(job, options); });
     }
     if (options.on_progress) options.on_progress(done, jobs.size());
-    std::vector<pollfd> waits;
-    for (const std::size_t job : running) waits.push_back({jobs[job].pipe, POLLIN, 0});
-    if (poll(waits.data(), waits.size(), -1) < 0) continue;
-    for (std::size_t i = waits.size(); i-- > 0;)
-      if (waits[i].revents != 0 && listen(jobs[running[i]])) {
-        running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
-        ++done;
-      }
+    for (const sim::ForkPool::Ended& ended : pool.wait()) {
+      take_up(jobs[ended.job], ended);
+      ++done;
+    }
   }
   if (options.on_progress) options.on_progress(done, jobs.size());
 }
@@ -674,8 +511,6 @@ nlohmann::ordered_json to_json(const Group& group) {
 
 }  // namespace
 
-std::string_view name(Metric metric) { return kMetricNames[static_cast<std::size_t>(metric)]; }
-
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir) {
   namespace fs = std::filesystem;
   std::vector<std::string> files = {path};
@@ -690,56 +525,6 @@ std::vector<Table> load_measurements(const std::string& path, const std::string&
   std::vector<Table> tables;
   for (const std::string& file : files) tables.push_back(read_table(file, config_dir));
   return tables;
-}
-
-std::vector<double> samples(Metric metric, const Observed& observed) {
-  std::vector<double> values;
-  if (!is_time(metric)) {
-    if (observed.messages.empty()) return values;
-    Ps first_ps = observed.messages.front().first, last_ps = 0;
-    for (const auto& [begin_ps, end_ps] : observed.messages) {
-      first_ps = std::min(first_ps, begin_ps);
-      last_ps = std::max(last_ps, end_ps);
-    }
-    const Ps tenth_ps = (last_ps - first_ps) / 10;
-    const Ps from_ps = first_ps + tenth_ps, to_ps = last_ps - tenth_ps;
-    const auto count = static_cast<double>(std::count_if(
-        observed.messages.begin(), observed.messages.end(),
-        [&](const auto& message) { return message.second > from_ps && message.second <= to_ps; }));
-    if (count == 0) return values;
-    const double per_ns =
-        count * static_cast<double>(kPsPerNs) / static_cast<double>(to_ps - from_ps);
-    values.push_back(metric == Metric::kRate ? 1000 * per_ns
-                                             : per_ns * static_cast<double>(observed.bytes));
-    return values;
-  }
-  std::map<std::uint32_t, std::vector<const Operation*>> by_warp;
-  for (const Operation& operation : observed.operations)
-    by_warp[operation.warp].push_back(&operation);
-  const bool issue = metric == Metric::kIssue;
-  const OpKind closes =
-      metric == Metric::kRoundTrip || metric == Metric::kOneWay ? OpKind::kWait : OpKind::kQuiet;
-  for (const auto& [warp, operations] : by_warp) {
-    std::vector<double> of_warp;
-    std::vector<Ps> open;
-    for (const Operation* operation : operations) {
-      if (is_message(operation->kind)) {
-        if (issue)
-          of_warp.push_back(static_cast<double>(operation->end_ps - operation->begin_ps));
-        else
-          open.push_back(metric == Metric::kDoorbellToCompletion ? operation->end_ps
-                                                                 : operation->begin_ps);
-      } else if (!issue && operation->kind == closes) {
-        for (const Ps from_ps : open)
-          of_warp.push_back(static_cast<double>(operation->end_ps - from_ps));
-        open.clear();
-      }
-    }
-    const std::size_t cold = of_warp.size() / 10;
-    const double per_ns = (metric == Metric::kOneWay ? 2.0 : 1.0) * static_cast<double>(kPsPerNs);
-    for (std::size_t i = cold; i < of_warp.size(); ++i) values.push_back(of_warp[i] / per_ns);
-  }
-  return values;
 }
 
 Line fit_line(const std::vector<std::pair<double, double>>& points) {

@@ -12,25 +12,19 @@
 #include <utility>
 #include <vector>
 
-#include "models/common/observer.h"
+#include "sim/results/metrics.h"
+#include "sim/work.h"
 #include "validate/compare.h"
 #include "validate/pcie_bench.h"
 #include "validate/peer_probe.h"
 
 namespace marrow::validate {
 
-/// What is read off a simulation, of processing element 0. The first tenth of the rounds is left
-/// out: its caches are cold.
-enum class Metric : std::uint8_t {
-  kIssue,                 ///< a message's begin to its end in the lane that issues it; ns
-  kPutCompletion,         ///< a message's begin to the end of the lane's next quiet; ns
-  kDoorbellToCompletion,  ///< a message's end to the end of the lane's next quiet; ns
-  kRoundTrip,             ///< a message's begin to the end of the lane's next wait; ns
-  kOneWay,                ///< half of that; ns
-  kRate,                  ///< messages completed a second, over the middle 80 % of the run; Mmsg/s
-  kGoodput                ///< their payload; GB/s
-};
-std::string_view name(Metric metric);
+using results::Metric;
+using results::name;
+using results::Observed;
+using results::samples;
+using sim::Work;
 
 /// What is made of a metric that several simulations give.
 enum class Take : std::uint8_t {
@@ -39,18 +33,6 @@ enum class Take : std::uint8_t {
   kClockCycles,    ///< C of T(f) = C / f + B, the sweep varying a clock in GHz; cycles
   kClockConstant,  ///< B of it
   kReach           ///< the sweep's first value whose metric is `at_least`
-};
-
-/// What the lanes do: every warp of the first processing element does a script again and again;
-/// where there is a second one, as many warps of the next element do that.
-struct Work {
-  std::vector<OpKind> does, peer_does;
-  std::uint32_t warps = 1, queues = 1;
-  std::uint32_t sms = 0;  ///< over how many SMs the warps are spread; 0: as many as there are
-  std::uint64_t rounds = 200;
-  std::uint64_t bytes = 8;
-  std::uint64_t gap_cycles = 0;  ///< a lane's other work after each round
-  std::uint64_t wait_every = 0;  ///< so many rounds: the lane waits for that message; 0: never
 };
 
 /// One simulation of a machine.
@@ -104,15 +86,6 @@ struct Table {
 /// and protocols/ are. Throws InputError, naming file, line and key, for everything that is not as
 /// described in validate/measurements/README.md.
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir);
-
-/// What one simulation showed.
-struct Observed {
-  std::vector<Operation> operations;        ///< of processing element 0, each lane's in its order
-  std::vector<std::pair<Ps, Ps>> messages;  ///< its messages' begin and completion
-  std::uint64_t bytes = 0;                  ///< of a message
-};
-/// One value for each message, or (rate, goodput) for the whole; empty if it shows none.
-std::vector<double> samples(Metric metric, const Observed& observed);
 
 struct Line {
   double slope = 0, constant = 0;

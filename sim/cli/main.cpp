@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       "marrow: a cycle-approximate simulator of the GPU-to-NIC path.\n\n"
       "  marrow run       replay a trace and see where every message's time went\n"
       "  marrow validate  hold each predicted stage against what was measured\n"
+      "  marrow sweep     what-if studies: vary parameters, recipes and load\n"
       "  marrow import    make a trace of a captured file or of a workload written by hand\n"
       "  marrow trace     look into a trace\n"
       "  marrow config    parameters with their units, ranges and sources"};
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
   marrow::cli::Action action;
   marrow::cli::add_run(app, action);
   marrow::cli::add_validate(app, action);
+  marrow::cli::add_sweep(app, action);
   marrow::cli::add_import(app, action);
   marrow::cli::add_trace(app, action);
   marrow::cli::add_config(app, action);

@@ -28,11 +28,12 @@ std::string rate_text(double rate) {
 
 }  // namespace
 
-Progress::Progress(std::uint64_t total)
-    : Progress(std::cerr, isatty(STDERR_FILENO) == 1, total, std::chrono::steady_clock::now) {}
+Progress::Progress(std::uint64_t total, std::string what)
+    : Progress(std::cerr, isatty(STDERR_FILENO) == 1, total, std::chrono::steady_clock::now,
+               std::move(what)) {}
 
-Progress::Progress(std::ostream& out, bool on, std::uint64_t total, Clock clock)
-    : out_(out), on_(on), total_(total), clock_(std::move(clock)) {
+Progress::Progress(std::ostream& out, bool on, std::uint64_t total, Clock clock, std::string what)
+    : out_(out), on_(on), total_(total), clock_(std::move(clock)), what_(std::move(what)) {
   if (on_) start_ = drawn_ = clock_();
 }
 
@@ -53,11 +54,12 @@ void Progress::look() {
   visible_ = true;
   std::string line = run_.empty() ? "" : run_ + ": ";
   if (total_ == 0) {
-    line += fmt::format("{} messages, {}", count_, rate_text(rate));
+    line += fmt::format("{} {}, {}", count_, what_, rate_text(rate));
   } else {
     const auto left = total_ - std::min(count_, total_);
-    line += fmt::format("{} of {} messages ({} %), {}, {} left", count_, total_,
-                        100 * std::min(count_, total_) / total_, rate_text(rate),
+    const auto percent = 100 * std::min(count_, total_) / total_;
+    line += fmt::format("[{:<20}] {} of {} {} ({} %), {}, {} left", std::string(percent / 5, '#'),
+                        count_, total_, what_, percent, rate_text(rate),
                         time_text(static_cast<double>(left) / rate));
   }
   out_ << "\r\033[K" << line << std::flush;

@@ -18,10 +18,11 @@ class Progress : public Recorder {
  public:
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// On stderr, and only if that is a terminal. total: messages to come, 0 if not known.
-  explicit Progress(std::uint64_t total = 0);
+  /// On stderr, and only if that is a terminal. total: what is to come, 0 if not known.
+  explicit Progress(std::uint64_t total = 0, std::string what = "messages");
   /// Elsewhere, for tests.
-  Progress(std::ostream& out, bool on, std::uint64_t total, Clock clock);
+  Progress(std::ostream& out, bool on, std::uint64_t total, Clock clock,
+           std::string what = "messages");
   ~Progress() override { finish(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -44,7 +45,7 @@ class Progress : public Recorder {
   bool on_;
   std::uint64_t total_;
   Clock clock_;
-  std::string run_;
+  std::string what_, run_;
   std::uint64_t count_ = 0;
   std::uint64_t look_at_ = 1;  ///< the clock is not read before this count
   std::chrono::steady_clock::time_point start_, drawn_;

@@ -41,7 +41,8 @@ TEST(Progress, CountShareRateAndTimeLeft) {
   progress.begin_run(0, "a");
   wall.now += 1s;
   progress.advance(1000);
-  EXPECT_EQ(out.str(), "\r\033[Ka: 1000 of 4000 messages (25 %), 1.0 k/s, 3 s left");
+  EXPECT_EQ(out.str(),
+            "\r\033[Ka: [#####               ] 1000 of 4000 messages (25 %), 1.0 k/s, 3 s left");
   progress.finish();
   EXPECT_TRUE(out.str().ends_with("left\r\033[K"));
 }
