@@ -44,16 +44,16 @@ enum class AccessKind : std::uint8_t {
 struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
-  std::uint32_t sm = 0;         ///< requesting SM
-  /// When it was issued, where that may be before the kernel's time (a lane that did not wait for an
-  /// earlier answer); -1: now and the annotated delay.
+  std::uint32_t sm = 0;  ///< requesting SM
+  /// When it was issued, where that may be before the kernel's time (a lane that did not wait for
+  /// an earlier answer); -1: now and the annotated delay.
   Ps issue_ps = -1;
-  int port = 0;                 ///< the L2's own: where the answer goes
-  std::uint32_t gpu = 0;        ///< the NVLink switch's own: the GPU that asked
-  Ps way_ps = 0;                ///< across NVLink and back; 0: asked from this GPU
-  std::uint64_t value = 0;      ///< operand; answer: the old value
-  std::uint64_t expected = 0;   ///< kSpin
-  std::uint64_t threshold = 0;  ///< kPoll: done once the word is at least this
+  int port = 0;                          ///< the L2's own: where the answer goes
+  std::uint32_t gpu = 0;                 ///< the NVLink switch's own: the GPU that asked
+  Ps way_ps = 0;                         ///< across NVLink and back; 0: asked from this GPU
+  std::uint64_t value = 0;               ///< operand; answer: the old value
+  std::uint64_t expected = 0;            ///< kSpin
+  std::uint64_t threshold = 0;           ///< kPoll: done once the word is at least this
   Encoding encoding = Encoding::kPlain;  ///< kPoll: how the word holds the count
   std::uint32_t entries = 0;             ///< kPoll, Encoding::kOwner: the ring's length
   Ps retry_ps = 0;                       ///< kSpin, kPoll: requester's own cost of a round

@@ -191,11 +191,11 @@ struct Step {
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
-  EntryForm form = EntryForm::kNone;     ///< kStore: the entry whose bytes are stored
-  bool immediate = false;                ///< kStore of a write's entry: it tells the receiver
+  EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
+  bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
-  std::uint8_t operand = kNoRegister;    ///< Value::kRegister, Until::kReached: which
-  std::string id;            ///< name by which --set reaches it; may be empty
+  std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
+  std::string id;                      ///< name by which --set reaches it; may be empty
 };
 
 /// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
@@ -235,9 +235,9 @@ struct NicProgram {
   std::uint32_t doorbell = 0;    ///< the register
   std::uint32_t completion = 0;  ///< word that is polled, inside the CQE
   Completion kind = Completion::kPlain;
-  bool dc = false;               ///< queues are DC initiators
-  bool every = false;            ///< every entry asks for a CQE, not just a message's last
-  std::uint32_t inline_bytes = 0;  ///< kWriteInline of more is a kWrite; 0: as the step says
+  bool dc = false;                   ///< queues are DC initiators
+  bool every = false;                ///< every entry asks for a CQE, not just a message's last
+  std::uint32_t inline_bytes = 0;    ///< kWriteInline of more is a kWrite; 0: as the step says
   std::uint32_t receives = kNoWord;  ///< inside the CQE that tells the receiver of a write
   // Words that entries speak of, kNoWord where the protocol has none. A lane's partner on the peer
   // has the same number, so both use the same addresses.

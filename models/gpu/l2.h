@@ -145,7 +145,7 @@ class L2 : public sc_core::sc_module {
   std::vector<Ps> host_acknowledged_ps_;  ///< by SM: its last write to the host is acknowledged
   const Ps host_round_trip_ps_;
   std::function<Ps(Ps, std::uint64_t)> host_poller_;
-  Access posted_access_;  // before the payload, which lets go of it when it dies
+  Access posted_access_;             // before the payload, which lets go of it when it dies
   tlm::tlm_generic_payload posted_;  ///< carries posted writes on their way out
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;

@@ -167,8 +167,7 @@ void Sm::store_step(Lane& lane, const Step& step) {
   counters_.stores += count;
   lane.access.value = lane.operand(step, step.value);
   if (!is_entry)
-    store(lane, word, lane.address(step, lane.index), 0,
-          lane.fill(step, lane.access.value, count));
+    store(lane, word, lane.address(step, lane.index), 0, lane.fill(step, lane.access.value, count));
   for (std::uint32_t l = 0; is_entry && l < lanes; ++l) {
     const std::uint64_t index = lane.entry_index(step, l);
     const std::uint32_t total = lane.encode(step, l);

@@ -52,7 +52,7 @@ class Sm : public sc_core::sc_module {
     Ps host_acknowledged_ps = 0;  ///< when the last host store has been acknowledged
     bool stored_to_peer = false;  ///< ever: its fences flush the way to the peer from then on
     Ps peer_acknowledged_ps = 0;  ///< when the last store to a peer has been acknowledged
-    Access access;  // before the payload, which lets go of it when it dies
+    Access access;                // before the payload, which lets go of it when it dies
     tlm::tlm_generic_payload payload;
     const Step* pending = nullptr;  ///< the step that waits for an answer
   };

@@ -13,9 +13,9 @@ struct GpuSpec {
   double l2_follows_sm = 0;         ///< share of an L2 cycle that goes with the SM clock
   double sm_count = 0;
   // SM
-  double store_cycles = 0;    ///< between stores of at most 8 bytes of one lane
+  double store_cycles = 0;       ///< between stores of at most 8 bytes of one lane
   double store_lane_cycles = 0;  ///< for each lane of a warp that stores to a sector of its own
-  double store16_cycles = 0;  ///< between 16-byte stores of one lane
+  double store16_cycles = 0;     ///< between 16-byte stores of one lane
   // L2
   double load_cycles = 0;            ///< round trip of a load that hits the SM's partition
   double load_far_extra_cycles = 0;  ///< more, once, after the line was written in the far one

@@ -62,8 +62,7 @@ tlm::tlm_sync_enum HostMemory::nb_transport_fw(tlm::tlm_generic_payload& payload
     return tlm::TLM_COMPLETED;
   }
   // A line that a core wrote last is fetched out of that core's cache.
-  const Ps extra_ps =
-      line(address) == Line::kOfCore ? ps_from_ns(spec_.snoop_ns) : 0;
+  const Ps extra_ps = line(address) == Line::kOfCore ? ps_from_ns(spec_.snoop_ns) : 0;
   arrivals_.push(at_ps, {&payload, address, 0, payload.get_data_length(), extra_ps});
   delay += sc_core::sc_time::from_value(static_cast<std::uint64_t>(extra_ps));
   return tlm::TLM_ACCEPTED;

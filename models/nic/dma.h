@@ -88,8 +88,8 @@ class DmaChannel : public sc_core::sc_module {
   const pcie::Switch& ways_;
   pcie::DmaEngine engine_, gathers_;
   std::function<void(Dma&, Ps)> done_;
-  DelayLine<Dma*> planned_;    ///< null: the engine for payloads is free
-  std::deque<Dma*> waiting_;   ///< for that engine
+  DelayLine<Dma*> planned_;   ///< null: the engine for payloads is free
+  std::deque<Dma*> waiting_;  ///< for that engine
   bool awaited_ = false;
   std::vector<std::unique_ptr<Dma>> all_;
   std::vector<Dma*> free_;

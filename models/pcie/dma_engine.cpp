@@ -69,7 +69,8 @@ std::uint64_t DmaEngine::completion_unit(std::uint64_t request_bytes, bool behin
 
 Ps DmaEngine::behind_writes_ps(const Path& path, Ps sent_ps, Ps there_ps) const {
   for (auto write = posted_.rbegin(); write != posted_.rend(); ++write)
-    if (write->to == path.out.back().link && write->sent_ps <= sent_ps) return std::max(there_ps, write->placed_ps);
+    if (write->to == path.out.back().link && write->sent_ps <= sent_ps)
+      return std::max(there_ps, write->placed_ps);
   return there_ps;
 }
 
@@ -176,9 +177,9 @@ DmaEngine::Data DmaEngine::read_trains(const Path& path, Ps at_ps, std::uint64_t
       travel(path.out, {{TlpKind::kMemRd, requests, 0}, 0, 0, first_issue_ps, last_issue_ps});
   const Ps memory_ps = behind_writes_ps(path, request.sent_ps, request.first_ps);
   const Ps first_ready_ps = memory_ps + path.read_latency(address, head);
-  const Ps last_ready_ps = std::max(
-      behind_writes_ps(path, request.sent_ps, request.last_ps) + path.read_latency(tail_address, tail),
-      first_ready_ps);
+  const Ps last_ready_ps = std::max(behind_writes_ps(path, request.sent_ps, request.last_ps) +
+                                        path.read_latency(tail_address, tail),
+                                    first_ready_ps);
   const std::uint64_t first_piece = first_block(address, head, head_unit);
   const std::uint64_t last_piece = last_block(tail_address, tail, tail_unit);
   // The last request's completions, together, follow its data.

@@ -22,9 +22,9 @@ struct PcieSpec {
 
 /// What joins a GPU and its NIC.
 struct SwitchSpec {
-  double gpu_ns = 0;   ///< between a GPU's L2 and its end of the link, one way
-  double hop_ns = 0;   ///< between the links of GPU and NIC, one way, beyond serialisation
-  double host_ns = 0;  ///< between the NIC's link and host memory or a core's way out, one way
+  double gpu_ns = 0;        ///< between a GPU's L2 and its end of the link, one way
+  double hop_ns = 0;        ///< between the links of GPU and NIC, one way, beyond serialisation
+  double host_ns = 0;       ///< between the NIC's link and host memory or a core's way out, one way
   double host_read_ns = 0;  ///< more for a read of host memory: what writes need not wait for
 };
 

@@ -17,8 +17,9 @@ const char* const kSetHelp =
 
 TraceFile::TraceFile(const std::string& path) : path_(path) {
   if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return;
-  path_ = (std::filesystem::temp_directory_path() / ("marrow-" + std::to_string(getpid()) + ".trace"))
-              .string();
+  path_ =
+      (std::filesystem::temp_directory_path() / ("marrow-" + std::to_string(getpid()) + ".trace"))
+          .string();
   trace::import_workload_yaml(path, path_);
   temporary_ = true;
 }

@@ -258,7 +258,10 @@ void add_run(CLI::App& app, Action& action) {
   command
       ->add_option("--system", arguments->system, "System file, e.g. configs/systems/h200-c.yaml")
       ->required();
-  command->add_option("--trace", arguments->trace, "Trace file (see `marrow import`), or a workload in YAML")->required();
+  command
+      ->add_option("--trace", arguments->trace,
+                   "Trace file (see `marrow import`), or a workload in YAML")
+      ->required();
   command->add_option("--protocol", arguments->protocol,
                       "Recipe, by name or path, instead of the trace's own");
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);

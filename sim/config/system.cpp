@@ -146,7 +146,8 @@ const std::vector<Binding>& bindings() {
       HOST("gpu", "fence_ns", fence_ns, 0, 100000, "store fence or locked instruction of a core"),
       HOST("gpu", "mmio_ns", mmio_ns, 0, 100000,
            "a core's store to a device's register until the root complex has it"),
-      HOST("gpu", "snoop_ns", snoop_ns, 0, 100000, "more for a device read of a line a core wrote last"),
+      HOST("gpu", "snoop_ns", snoop_ns, 0, 100000,
+           "more for a device read of a line a core wrote last"),
       HOST("gpu", "device_written_ns", device_written_ns, 0, 100000,
            "more for a device read of a line a device wrote last"),
       HOST("gpu", "read_after_store_ns", read_after_store_ns, 0, 100000,
@@ -284,8 +285,8 @@ SystemSpec bind(const ParameterSet& parameters) {
     spec.nic_pcie.generation = link.generation;
     spec.nic_pcie.lanes = link.lanes;
   }
-  // Part of the way to the L2 and back runs with the SM's clock: a lock on the SM clock lengthens that
-  // part of each L2 cycle in proportion, and the rest stays. DRAM is not on the way.
+  // Part of the way to the L2 and back runs with the SM's clock: a lock on the SM clock lengthens
+  // that part of each L2 cycle in proportion, and the rest stays. DRAM is not on the way.
   const double stretch =
       1 + spec.gpu.l2_follows_sm * (spec.gpu.sm_nominal_clock_ghz / spec.gpu.sm_clock_ghz - 1);
   spec.gpu.l2_clock_ghz /= stretch;

@@ -17,8 +17,8 @@ namespace marrow::results {
 
 /// One line: an operation by itself, or what a user times as one.
 struct OperationRow {
-  std::string what;  ///< "put", "quiet", …; "put to quiet", "put_signal to wait": first call to last
-                     ///< return, where a lane did these in turn
+  std::string what;  ///< "put", "quiet", …; "put to quiet", "put_signal to wait": first call to
+                     ///< last return, where a lane did these in turn
   const Distribution* times{};
 };
 

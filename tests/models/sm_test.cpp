@@ -208,8 +208,9 @@ TEST_F(SmTest, SpendsTheSameAloneOnItsQueueAndBesideAnIdleLane) {
 }
 
 TEST_F(SmTest, IssuesWhatFollowsAnUnwaitedAtomicAtItsOwnTimeOnASharedQueueToo) {
-  // Beside another lane the atomic's answer comes by an event, 300 later, while the lane has gone on
-  // at once: its load takes 200 from the atomic's issue, and 100 of the atomic are left to wait for.
+  // Beside another lane the atomic's answer comes by an event, 300 later, while the lane has gone
+  // on at once: its load takes 200 from the atomic's issue, and 100 of the atomic are left to wait
+  // for.
   const Steps put = kBegin +
                     Steps{stage(Stage::kOrderLock), add_unwaited(kOther), load(kKeys),
                           stage(Stage::kDoorbellRecord), use()} +

@@ -1,5 +1,5 @@
-// Do several processing elements talk to each other through their NICs, each message to its end, and
-// does a run that cannot end say why?
+// Do several processing elements talk to each other through their NICs, each message to its end,
+// and does a run that cannot end say why?
 #include <gtest/gtest.h>
 
 #include <map>

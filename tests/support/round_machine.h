@@ -102,7 +102,7 @@ inline Journeys replay(sim::Machine& machine, const config::Recipe& recipe,
   run.name = "by hand";
   run.queues = 1;
   for (std::uint32_t warp = 0; warp < lanes.size(); ++warp) {
-    run.lanes.push_back({warp, lanes[warp].sm, lanes[warp].queue});
+    run.lanes.push_back({warp, lanes[warp].sm, lanes[warp].queue, 0, std::nullopt});
     run.queues = std::max(run.queues, lanes[warp].queue + 1);
   }
   std::vector<std::size_t> next(lanes.size(), 0);
