@@ -68,15 +68,17 @@ TEST_F(MachineTest, TellsThatALaneAloneWaitsForALockThatNobodyReleases) {
 #ifndef __SANITIZE_ADDRESS__
 TEST_F(MachineTest, FitsIntoMemoryAtEveryParametersLargestValue) {
   const auto build = [&](const config::Declaration& declaration) {
-    const std::string file = MARROW_SOURCE_DIR "/configs/systems/p-ib.yaml";  // has them all
+    const std::string file = MARROW_SOURCE_DIR "/configs/systems/p-ib.yaml";
     const rlimit one_gib{1 << 30, 1 << 30};
     setrlimit(RLIMIT_AS, &one_gib);
     const auto largest = fmt::format("{}={:.17g}", declaration.key, declaration.max);
     const sim::Machine machine(config::bind(config::load_system(file, {largest})));
     std::_Exit(0);
   };
+  // A root complex's own are arithmetic of pcie-bench, of which no machine is built.
   for (const config::Declaration& declaration : config::declarations())
-    EXPECT_EXIT(build(declaration), testing::ExitedWithCode(0), "") << declaration.key;
+    if (declaration.group != "root")
+      EXPECT_EXIT(build(declaration), testing::ExitedWithCode(0), "") << declaration.key;
 }
 #endif
 

@@ -67,7 +67,7 @@ class NicTest : public SystemC {
 };
 
 TEST_F(NicTest, TrainsAgreeWithSingleTlpsAndPackets) {
-  for (const char* rate : {"wire.rate_gbps=200", "wire.rate_gbps=400"})
+  for (const char* rate : {"wire.rate_gbps=200", "wire.rate_gbps=400", "wire.rate_gbps=800"})
     for (const std::uint64_t bytes : {8ul, 4096ul, 65536ul, 1048576ul}) {
       const Shown trains = shown(system(false, {rate}), bytes);
       const Shown singly = shown(system(true, {rate}), bytes);
