@@ -34,7 +34,7 @@ struct Lane {
   std::optional<std::uint32_t> sm;  ///< nothing: the model places it
   std::uint32_t queue = 0;
   std::uint32_t pe = 0;               ///< processing element it runs on
-  std::optional<std::uint32_t> peer;  ///< the one it talks to; nothing: the next
+  std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
 };
 
 struct Run {

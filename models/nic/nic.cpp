@@ -10,7 +10,7 @@ Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
     : sc_module(name),
       contexts_(static_cast<std::size_t>(spec.contexts)),
       translations_(static_cast<std::size_t>(spec.translations)),
-      dma_("dma", dma, pcie, ways, detail, [this](Dma& dma, Ps at_ps) { dma_done(dma, at_ps); }),
+      dma_("dma", dma, pcie, ways, detail, [this](Dma& done, Ps at_ps) { dma_done(done, at_ps); }),
       requester_("requester", spec, dma_, contexts_, translations_, fabric),
       responder_("responder", spec, dma_, contexts_, translations_, fabric),
       stores_("stores", [this](Store& store, Ps at_ps) {
