@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -48,6 +49,22 @@ class FromRunStart : public Observer {
   Ps begin_ps_;
   std::uint64_t journeys_ = 0;
 };
+
+/// A CPU thread reaches host memory and, with stores, a device's registers.
+void check_cpu_words(const Program& program, OpKind kind) {
+  for (const Step& step : program.of(kind)) {
+    const bool stores = step.op == StepOp::kStore;
+    if (!stores && step.op != StepOp::kLoad && step.op != StepOp::kAtomic &&
+        step.op != StepOp::kSpin && step.op != StepOp::kPoll)
+      continue;
+    const Word& word = program.words[step.word];
+    const MemoryKind memory = program.regions[word.region].memory;
+    if (memory == MemoryKind::kHost || (stores && memory == MemoryKind::kNic)) continue;
+    throw InputError("protocol " + program.protocol,
+                     "a CPU thread accesses '" + word.name + "', which is not in host memory",
+                     "put its region into memory: host, or take out what reads or writes it");
+  }
+}
 
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
                               const gpu::EntryRequest& entry,
@@ -260,7 +277,7 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
-  const auto next_op = [&](std::uint32_t warp, gpu::Op& op) {
+  const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
     if (setup.next_op(warp, op)) {
       if (program.of(op.kind).empty())
         throw InputError(where + " with protocol " + program.protocol,
@@ -280,6 +297,7 @@ void Machine::run(const RunSetup& setup) {
                                "by its entry's number",
                            "at most 28 B, or payload: write");
       }
+      if (program.on_cpu) check_cpu_words(program, op.kind);
       longest_pause_ps = std::max(
           longest_pause_ps,
           static_cast<Ps>(static_cast<double>(op.compute_cycles) * 1000 / spec_.gpu.sm_clock_ghz) +
@@ -288,6 +306,16 @@ void Machine::run(const RunSetup& setup) {
     }
     ++done_lanes;
     return false;
+  };
+  // SystemC would make a report of its own of what is thrown in a process.
+  std::optional<InputError> failure;
+  const auto next_op = [&](std::uint32_t warp, gpu::Op& op) {
+    try {
+      return !failure && checked_op(warp, op);
+    } catch (const InputError& error) {
+      failure = error;
+      return false;
+    }
   };
   std::array<std::uint8_t, 256> payload{};
   for (std::uint32_t number = 0; number < pes; ++number) {
@@ -434,7 +462,7 @@ void Machine::run(const RunSetup& setup) {
         sc_core::SC_EXIT_ON_STARVATION);
     if (observer.journeys() != journeys) progress_ps = now_ps();
     journeys = observer.journeys();
-  } while (sc_core::sc_pending_activity() && complaint().empty() &&
+  } while (sc_core::sc_pending_activity() && complaint().empty() && !failure &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   for (auto& pe : pes_) {
     pe->l2.set_observer(nullptr);
@@ -443,6 +471,7 @@ void Machine::run(const RunSetup& setup) {
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
+  if (failure) throw *failure;
   if (!complaint().empty())
     throw InputError(where + " with protocol " + program.protocol,
                      "the NIC stopped a queue: " + complaint(),

@@ -33,7 +33,7 @@ struct Lane {
   std::uint32_t warp = 0;
   std::optional<std::uint32_t> sm;  ///< nothing: the model places it
   std::uint32_t queue = 0;
-  std::uint32_t pe = 0;               ///< processing element it runs on
+  std::uint32_t pe = 0;                              ///< processing element it runs on
   std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
 };
 

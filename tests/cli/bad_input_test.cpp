@@ -197,9 +197,10 @@ TEST_F(BadTrace, ACsvFileIsToldApartAndTheImportNamed) {
 }
 
 TEST_F(BadTrace, AWorkloadIsToldApartAndTheImportNamed) {
-  make("w.yaml", kWorkload);
-  expect_refused(run_of("w.yaml") + kAllOutputs,
-                 {"w.yaml", "workload in YAML", "marrow import workload-yaml w.yaml --out"});
+  // By its name a workload is read as one; under another it is told apart.
+  make("w.txt", kWorkload);
+  expect_refused(run_of("w.txt") + kAllOutputs,
+                 {"w.txt", "workload in YAML", "marrow import workload-yaml w.txt --out"});
 }
 
 TEST_F(BadTrace, ATraceWithoutMeasuredTimesCannotBeValidated) {

@@ -257,7 +257,7 @@ TEST_F(ConfigResults, ARecipesCostsAndChoicesAreThoseOfItsFile) {
   EXPECT_EQ(row("costs", "lookup_cycles", more).at("value"), 60);
   EXPECT_EQ(row("costs", "lookup_cycles", more).at("evidence"), "assumed");
   EXPECT_EQ(row("choices", "doorbell_in", {}).at("value"), "gpu");
-  EXPECT_EQ(row("choices", "doorbell_in", {}).at("allowed"), "gpu, host");
+  EXPECT_EQ(row("choices", "doorbell_in", {}).at("allowed"), "gpu, host, peer");
 }
 
 }  // namespace

@@ -203,7 +203,11 @@ TEST_F(Protocols, RunBetweenTwoElementsWithEveryChoiceAndOperation) {
       // Without signals a data word is waited for; an inline payload holds the put's number.
       if (program.of(OpKind::kPutSignal).empty() && program.of(OpKind::kAtomic).empty())
         signals = program.inlines[static_cast<std::size_t>(OpKind::kPut)];
-      if (!program.of(OpKind::kWait).empty()) script.insert(script.end(), signals, {OpKind::kWait});
+      const bool sees = !program.on_cpu || !choices.count("target") ||
+                        choices.at("target") != "gpu" ||
+                        choices.at("immediate") == "yes";  // a CPU thread cannot see GPU memory
+      if (sees && !program.of(OpKind::kWait).empty())
+        script.insert(script.end(), signals, {OpKind::kWait});
       if (!program.of(OpKind::kBarrier).empty()) script.push_back({OpKind::kBarrier});
       std::size_t messages = 0;
       for (const gpu::Op& op : script)
