@@ -93,7 +93,13 @@ void Core::turn(Thread& thread, Ps at_ps) {
 }
 
 std::uint64_t Core::place(const Thread& thread, const Step& step) const {
-  return thread.address(step, step.op == StepOp::kPoll ? thread.wanted(step) - 1 : thread.index);
+  const std::uint64_t address =
+      thread.address(step, step.op == StepOp::kPoll ? thread.wanted(step) - 1 : thread.index);
+  if (is_host(address) || (step.op == StepOp::kStore && is_nic(address))) return address;
+  throw InputError("protocol " + thread.program().protocol,
+                   "a CPU thread accesses '" + thread.program().words[step.word].name +
+                       "', which is not in host memory",
+                   "put its region into memory: host, or take out what reads or writes it");
 }
 
 void Core::store(Thread& thread, const Step& step) {
