@@ -1,6 +1,8 @@
 #include "models/nic/nic.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace marrow::nic {
 
@@ -14,7 +16,9 @@ Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
       requester_("requester", spec, dma_, contexts_, translations_, fabric),
       responder_("responder", spec, dma_, contexts_, translations_, fabric),
       stores_("stores", [this](Store& store, Ps at_ps) {
-        requester_.doorbell(store.address, {store.data.data(), store.bytes}, at_ps);
+        const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&store.doorbell);
+        const std::span<const std::uint8_t> doorbell(bytes, sizeof store.doorbell);
+        requester_.doorbell(store.address, store.pushed.empty() ? doorbell : store.pushed, at_ps);
       }) {
   registers.register_nb_transport_fw(this, &Nic::nb_transport_fw);
   fabric.attach(port, [this](wire::Message& message, Ps at_ps) { received(message, at_ps); });
@@ -32,9 +36,12 @@ tlm::tlm_sync_enum Nic::nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::
                                         sc_core::sc_time& delay) {
   Store store;
   store.address = payload.get_address();
-  store.bytes = std::min(payload.get_data_length(), kMostPushedBytes);
-  std::copy_n(payload.get_data_ptr(), store.bytes, store.data.data());
-  stores_.push(now_ps() + static_cast<Ps>(delay.value()), store);
+  const std::uint32_t bytes = std::min(payload.get_data_length(), kMostPushedBytes);
+  if (bytes > sizeof store.doorbell)
+    store.pushed.assign(payload.get_data_ptr(), payload.get_data_ptr() + bytes);
+  else
+    std::copy_n(payload.get_data_ptr(), bytes, reinterpret_cast<std::uint8_t*>(&store.doorbell));
+  stores_.push(now_ps() + static_cast<Ps>(delay.value()), std::move(store));
   return tlm::TLM_COMPLETED;
 }
 

@@ -3,11 +3,11 @@
 
 #include <tlm_utils/simple_target_socket.h>
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <systemc>
 #include <tlm>
+#include <vector>
 
 #include "models/common/delay_line.h"
 #include "models/nic/context_cache.h"
@@ -40,8 +40,8 @@ class Nic : public sc_core::sc_module {
  private:
   struct Store {
     std::uint64_t address = 0;
-    std::uint32_t bytes = 0;
-    std::array<std::uint8_t, kMostPushedBytes> data{};
+    std::uint64_t doorbell = 0;
+    std::vector<std::uint8_t> pushed;  ///< empty: a doorbell
   };
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);

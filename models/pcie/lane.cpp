@@ -1,6 +1,7 @@
 #include "models/pcie/lane.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace marrow::pcie {
 
@@ -8,8 +9,16 @@ Lane::Slot Lane::reserve(Ps at_ps, Ps length_ps) {
   if (length_ps <= 0) return {at_ps, at_ps};
   Slot slot, merged;
   merged.begin_ps = slot.begin_ps = std::max(at_ps, floor_ps_);
-  const auto first = std::lower_bound(busy_.begin(), busy_.end(), slot.begin_ps,
-                                      [](const Slot& taken, Ps ps) { return taken.end_ps < ps; });
+  // What comes is nearly always due near the end: look there first.
+  constexpr int kNear = 16;
+  auto first = busy_.end();
+  for (int i = 0; i < kNear && first != busy_.begin(); ++i) {
+    if (std::prev(first)->end_ps < slot.begin_ps) break;
+    --first;
+  }
+  if (first != busy_.begin() && std::prev(first)->end_ps >= slot.begin_ps)
+    first = std::lower_bound(busy_.begin(), first, slot.begin_ps,
+                             [](const Slot& taken, Ps ps) { return taken.end_ps < ps; });
   auto next = first;
   if (next != busy_.end() && next->begin_ps <= slot.begin_ps) {
     merged.begin_ps = next->begin_ps;
