@@ -297,6 +297,12 @@ void Machine::run(const RunSetup& setup) {
                                "by its entry's number",
                            "at most 28 B, or payload: write");
       }
+      // mlx5's byte count has 31 bits.
+      constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
+      if (program.nic.present && op.bytes > kMostBytes)
+        throw InputError(where + " with protocol " + program.protocol,
+                         "a message of " + std::to_string(op.bytes) + " B",
+                         "an entry holds at most 2147483648 B (2 GiB): put it in several");
       if (program.on_cpu) check_cpu_words(program, op.kind);
       longest_pause_ps = std::max(
           longest_pause_ps,
@@ -483,7 +489,8 @@ void Machine::run(const RunSetup& setup) {
                          std::to_string(run.lanes.size() - done_lanes) + " of " +
                          std::to_string(run.lanes.size()) + " lanes wait for ever",
                      "a wait needs a doorbell before it (flush the last put, or batch less than "
-                     "the puts between waits)");
+                     "the puts between waits), or the peer's signal (put_signal or atomic where "
+                     "the recipe waits for a signal word)");
 }
 
 void Machine::clear_counters() {

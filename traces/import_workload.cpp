@@ -104,8 +104,8 @@ class Fields {
 };
 
 std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, const char* key) {
-  constexpr std::string_view kNames[] = {"put",   "put_signal", "get", "atomic",
-                                         "fence", "quiet",      "wait"};
+  constexpr std::string_view kNames[] = {"put",   "put_signal", "get",  "atomic",
+                                         "fence", "quiet",      "wait", "barrier"};
   if (!node.IsSequence() || node.size() == 0)
     throw InputError(place(path, node.Mark()), fmt::format("{}: is no list of operations", key),
                      fmt::format("write {}: [put, quiet]; there are: {}", key, listed(kNames)));
@@ -183,6 +183,15 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     if (sms)
       run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
   }
+  const bool script = static_cast<bool>(fields.get("does"));
+  if (const YAML::Node peer = fields.get("peer_does"); peer && !script)
+    throw InputError(place(path, peer.Mark()),
+                     fmt::format("run {}: peer_does without does", number),
+                     "say what the first element's warps do: does: [put, wait]");
+  if (const YAML::Node wait = fields.get("wait_every"); wait && script)
+    throw InputError(place(path, wait.Mark()),
+                     fmt::format("run {}: wait_every beside does", number),
+                     "write quiet or wait into does where a warp waits");
   if (fields.get("does")) {
     write_script(path, fields, run, puts, bytes, gap_cycles, writer);
     return;

@@ -53,6 +53,12 @@ class JourneyBook {
     }
     return nullptr;
   }
+  /// The place behind the last entry of the message that starts there.
+  std::uint64_t message_end(std::uint32_t queue, std::uint64_t index) {
+    do ++index;
+    while (holds(queue, index) && flight(queue, index).filler);
+    return index;
+  }
   /// Entries below `next` are announced as from at_ps.
   void arrived(std::uint32_t queue, std::uint64_t next, Ps at_ps);
   /// Only entry `index` is announced as from at_ps.

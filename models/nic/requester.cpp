@@ -167,9 +167,13 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
     case Dma::Purpose::kCqe: {
       ++counters_.cqes;
       if (dma.count != 0) return;  // an error: nothing is complete
-      // A completion stands for all entries before it.
-      for (std::uint64_t& i = queues_[dma.queue].completed; i <= dma.index; ++i)
-        if (to_.book->holds(dma.queue, i)) to_.book->completed(dma.queue, i, at_ps);
+      // A completion stands for all entries before it; a message is complete with its last one.
+      for (std::uint64_t& i = queues_[dma.queue].completed; i <= dma.index;) {
+        const std::uint64_t end = to_.book->message_end(dma.queue, i);
+        if (end > dma.index + 1) break;
+        for (; i < end; ++i)
+          if (to_.book->holds(dma.queue, i)) to_.book->completed(dma.queue, i, at_ps);
+      }
       return;
     }
     default:
@@ -358,7 +362,7 @@ void Requester::answered(const wire::Message& message, Ps at_ps) {
     if (message.kind == Kind::kRefused) {
       stop(message.queue, sent, Syndrome::kRemoteAccess,
            "the entry's remote address lies outside registered memory");
-    } else if (sent.sink != 0) {
+    } else if (sent.sink != 0 && (message.bytes > 0 || message.kind == Kind::kAtomicResponse)) {
       // Posted before the CQE, and so visible before it.
       Dma& dma = dma_.take(Dma::Purpose::kSink, message.queue, sent.message.index);
       dma.set_head(message.value);

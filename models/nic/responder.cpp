@@ -110,6 +110,10 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
       return;
     }
     case Kind::kRead: {
+      if (message.bytes == 0) {  // nothing to read: the answer alone
+        answer(message, Kind::kReadResponse, ready_ps + ps_from_ns(spec_.ack_ns));
+        return;
+      }
       Dma& dma = dma_.take(Dma::Purpose::kSource, message.queue, message.index);
       dma.count = keep(message);
       dma_.read(dma, ready_ps, message.address, message.bytes);
