@@ -139,9 +139,9 @@ class Reader {
       root_.fail("a CPU thread posts to a NIC", "add `nic:`, or take out `runs_on: cpu`");
     for (const Region& region : recipe_.program.regions)
       if (!nic && region.memory == MemoryKind::kNic)
-        root_.at("regions").fail(
-            "region '" + region.name + "' lies in a NIC, and the recipe has none",
-            "put it into memory: gpu or host");
+        refuse(root_.at("regions"), {region.name + ".memory"},
+               "region '" + region.name + "' lies in a NIC, and the recipe has none",
+               "put it into memory: gpu or host");
     if (consumer) read_consumer(to_peer ? root_.at("peer_consumer") : *consumer);
     if (nic) read_nic(*nic);
     read_placed_by();
@@ -691,10 +691,13 @@ class Reader {
     for (std::uint32_t w : {nic.entry, nic.doorbell, nic.completion, nic.source, nic.target,
                             nic.signal, nic.sink, nic.receives})
       if (w != kNoWord) words[w].consumer_reads = true;
-    for (std::uint32_t w = 0; w < words.size(); ++w)
-      if (w != nic.doorbell && recipe_.program.regions[words[w].region].memory == MemoryKind::kNic)
-        node.fail("'" + words[w].name + "' lies in the NIC: only the doorbell is a register",
-                  "put its region into memory: gpu or host");
+    for (std::uint32_t w = 0; w < words.size(); ++w) {
+      const Region& region = recipe_.program.regions[words[w].region];
+      if (w != nic.doorbell && region.memory == MemoryKind::kNic)
+        refuse(node, {region.name + ".memory"},
+               "'" + words[w].name + "' lies in the NIC: only the doorbell is a register",
+               "put its region into memory: gpu or host");
+    }
     check_entries(node);
   }
 

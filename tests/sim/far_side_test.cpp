@@ -27,7 +27,8 @@ class FarSide : public SystemC {
   }
   /// One lane on each element, each with `puts` puts to the next.
   static Journeys ring(sim::Machine& machine, const config::Recipe& recipe, std::uint32_t pes,
-                       std::uint64_t puts, bool wait = true) {
+                       std::uint64_t puts, bool wait = true, OpKind kind = OpKind::kPut,
+                       std::uint64_t bytes = 8) {
     trace::Run run;
     run.name = "ring";
     run.queues = 1;
@@ -43,7 +44,7 @@ class FarSide : public SystemC {
     setup.run = &run;
     setup.observer = &journeys;
     setup.next_op = [&](std::uint32_t warp, gpu::Op& op) {
-      op = {OpKind::kPut, 8, left[warp] == 1, wait, 0};
+      op = {kind, bytes, left[warp] == 1, wait, 0};
       return left[warp]-- > 0;
     };
     machine.run(setup);
@@ -67,6 +68,37 @@ TEST_F(FarSide, TalksEachOfFourElementsToItsPeer) {
     for (int nic = 0; nic < 4; ++nic)
       EXPECT_EQ(counted(machine, "nic" + std::to_string(nic) + ".responder", "requests"), 10);
   }
+}
+
+TEST_F(FarSide, TakesEverySizeThatAnEntryCanSayAndNoOther) {
+  // mlx5's byte count: 31 bits. Nothing at all is a message too.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
+  for (const OpKind kind : {OpKind::kPut, OpKind::kGet})
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, kMost}) {
+      SCOPED_TRACE(std::string(kOpKindNames[static_cast<std::size_t>(kind)]) + " of " +
+                   std::to_string(bytes));
+      renew();
+      sim::Machine machine(p_ib());
+      EXPECT_EQ(ring(machine, recipe("nvshmem-ibgda"), 2, 2, false, kind, bytes).all.size(), 4u);
+    }
+  renew();
+  sim::Machine machine(p_ib());
+  EXPECT_THROW(ring(machine, recipe("nvshmem-ibgda"), 2, 2, false, OpKind::kPut, kMost + 1),
+               InputError);
+}
+
+TEST_F(FarSide, CompletesAPutWithSignalWithItsSignal) {
+  // GDAKI asks for a CQE for each of the two entries. The atomic's answer comes one read of far
+  // memory later than the put's acknowledgement would: twice the switch's and the GPU's way, 620
+  // ns.
+  sim::Machine machine(p_ib());
+  const Journeys put = ring(machine, recipe("gdaki"), 2, 5);
+  renew();
+  sim::Machine again(p_ib());
+  const Journeys signal = ring(again, recipe("gdaki"), 2, 5, false, OpKind::kPutSignal);
+  const auto ack = [](const Journeys& journeys) { return journeys.all.back().at(Stage::kAck); };
+  EXPECT_GT(ack(signal) - ack(put), 600'000);
+  EXPECT_LT(ack(signal) - ack(put), 700'000);
 }
 
 TEST_F(FarSide, WorksWithQueuesInHostMemoryAndCountsTheReads) {

@@ -301,7 +301,7 @@ TEST_F(RecipeTest, BlamesTheSettingAndNotTheRecipesLine) {
   for (const std::string set :
        {"scope=sys", "batch=0", "batch=many", "work_cycles=many", "work_cycles=-1",
         "work_cycles-=100", "wqe.bytes=17", "wqe.bytes=0", "wqe.bytes=wide", "wqe.count=65",
-        "wqe.count=5", "order.scope=cluster", "queue.memory=disk"})
+        "wqe.count=5", "order.scope=cluster", "queue.memory=disk", "queue.memory=nic"})
     EXPECT_EQ(complaint([&] { load({}, {set}); }).find("--set protocol." + set + ": "), 0u)
         << set << ": " << complaint([&] { load({}, {set}); });
 }

@@ -1,5 +1,7 @@
 // Does a workload written by hand become the puts it describes, and is each slip in it told with
 // line and key?
+#include <map>
+#include <string>
 #include <vector>
 
 #include "tests/traces/helpers.h"
@@ -92,6 +94,33 @@ TEST_F(Workload, PutsAddUpForEveryWaitingPattern) {
         EXPECT_EQ(flushes[i], i == puts - 1);
       }
     }
+}
+
+TEST_F(Workload, ScriptsGiveEveryWarpItsOperationsInTurn) {
+  make("w",
+       "machine: m\nruns:\n  - {name: a, protocol: p, warps: 2, queues: 1, bytes: 8, "
+       "puts_per_warp: 3, does: [put_signal, wait], peer_does: [wait, put_signal]}\n");
+  import_workload_yaml(path("w"), path("t"));
+  Reader reader(path("t"));
+  const auto run = reader.next_run();
+  ASSERT_TRUE(run);
+  ASSERT_EQ(run->lanes.size(), 4u) << "as many on the peer";
+  EXPECT_EQ(run->lanes[3].pe, 1u);
+  std::map<std::uint32_t, std::vector<OpKind>> of;
+  Op op;
+  while (reader.next_op(op)) of[op.warp].push_back(op.kind);
+  const std::vector<OpKind> first = {OpKind::kPutSignal, OpKind::kWait,      OpKind::kPutSignal,
+                                     OpKind::kWait,      OpKind::kPutSignal, OpKind::kWait};
+  EXPECT_EQ(of[0], first);
+  EXPECT_EQ(of[2].front(), OpKind::kWait);
+  for (const std::string wrong :
+       {"peer_does: [wait]", "does: [put], wait_every: 1", "does: [puts]", "does: put"}) {
+    make("w",
+         "machine: m\nruns:\n  - {name: a, protocol: p, warps: 1, queues: 1, bytes: 8, "
+         "puts_per_warp: 3, " +
+             wrong + "}\n");
+    EXPECT_THROW(import_workload_yaml(path("w"), path("t")), InputError) << wrong;
+  }
 }
 
 class MalformedWorkload : public Files {
