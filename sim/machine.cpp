@@ -74,6 +74,11 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
     return layout.address(program, word, entry.queue, entry.index, entry.lane);
   };
   nic::WorkRequest request;
+  const auto on_signal = [&](std::uint32_t bytes) {
+    request.raddr = address(nic.signal);
+    request.laddr = address(nic.sink);
+    request.bytes = bytes;
+  };
   request.qpn = entry.queue;
   request.index = static_cast<std::uint16_t>(entry.index);
   if (entry.last || nic.every) request.fm_ce_se = nic::kCqUpdate;
@@ -106,26 +111,20 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
           entry.form == EntryForm::kFetchAdd ? nic::Opcode::kAtomicFa : nic::Opcode::kMaskedFa;
       request.opmod = entry.form == EntryForm::kFetchAdd ? 0 : nic::kOpmodAtomic8;
       request.swap_add = 1;
-      request.raddr = address(nic.signal);
-      request.laddr = address(nic.sink);
-      request.bytes = 8;
+      on_signal(8);
       break;
     case EntryForm::kMaskedFetchAdd4:
       request.opcode = nic::Opcode::kMaskedFa;
       request.opmod = nic::kOpmodAtomic4;
       request.swap_add = 1;
-      request.raddr = address(nic.signal);
-      request.laddr = address(nic.sink);
-      request.bytes = 4;
+      on_signal(4);
       break;
     case EntryForm::kMaskedSwap:
       request.opcode = nic::Opcode::kMaskedCs;
       request.opmod = nic::kOpmodAtomic8;
       request.swap_add = entry.signals;
       request.swap_mask = ~std::uint64_t{0};
-      request.raddr = address(nic.signal);
-      request.laddr = address(nic.sink);
-      request.bytes = 8;
+      on_signal(8);
       break;
     case EntryForm::kDump:
       request.opcode = nic::Opcode::kDump;
@@ -139,6 +138,11 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   return request;
 }
 
+/// The first element's blocks have no number.
+std::string numbered(const std::string& block, std::uint32_t number) {
+  return number == 0 ? block : block + std::to_string(number);
+}
+
 }  // namespace
 
 ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32_t number,
@@ -146,17 +150,13 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
     : hbm(("gpu" + std::to_string(number) + "_hbm").c_str(), spec.gpu),
       l2(("gpu" + std::to_string(number) + "_l2").c_str(), spec.gpu,
          ps_from_ns(spec.pcie.round_trip_ns + spec.host.device_written_ns), hbm.memory()),
-      link(number == 0 ? "pcie" : ("pcie" + std::to_string(number)).c_str(), spec.pcie),
-      root(number == 0 ? "root_complex" : ("root_complex" + std::to_string(number)).c_str(),
-           spec.host),
-      host_memory(number == 0 ? "host_memory" : ("host_memory" + std::to_string(number)).c_str(),
-                  spec.host),
-      cpu(number == 0 ? "host_thread" : ("host_thread" + std::to_string(number)).c_str(), spec.host,
-          &host_memory),
-      core(number == 0 ? "cores" : ("cores" + std::to_string(number)).c_str(), spec.host,
-           &host_memory),
-      warp(number == 0 ? "consumer_warp" : ("consumer_warp" + std::to_string(number)).c_str(),
-           spec.gpu, spec.pcie, spec.host, &l2, &host_memory) {
+      link(numbered("pcie", number).c_str(), spec.pcie),
+      root(numbered("root_complex", number).c_str(), spec.host),
+      host_memory(numbered("host_memory", number).c_str(), spec.host),
+      cpu(numbered("host_thread", number).c_str(), spec.host, &host_memory),
+      core(numbered("cores", number).c_str(), spec.host, &host_memory),
+      warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
+           &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
   for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(spec.gpu.sm_count); ++id) {
     sms.push_back(

@@ -11,23 +11,18 @@
 #include "models/common/error.h"
 #include "sim/config/yaml_source.h"
 #include "sim/replay.h"
+#include "sim/results/metrics.h"
 
 namespace marrow::validate {
 
 namespace {
 
+using results::quantile;
+
 constexpr double kScoredFromCycles = 100;
 constexpr double kStableWithin = 0.15;
 
 /// The element at floor(p n) of the sorted sample, as the captures' own programs define it.
-double quantile(std::vector<double> sample, double p) {
-  if (sample.empty()) return 0;
-  const auto at =
-      std::min(sample.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sample.size())));
-  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(at), sample.end());
-  return sample[at];
-}
-
 Spread spread(const std::vector<double>& sample) {
   return {quantile(sample, 0.5), quantile(sample, 0.1), quantile(sample, 0.9)};
 }
@@ -141,6 +136,8 @@ nlohmann::ordered_json as_json(const Spread& spread) {
   return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
 }
 
+}  // namespace
+
 nlohmann::ordered_json as_json(const Group& group) {
   return {
       {"rows", group.rows},
@@ -149,8 +146,6 @@ nlohmann::ordered_json as_json(const Group& group) {
       {"worst",
        {{"case", group.worst_run}, {"stage", group.worst_stage}, {"error", group.worst_error}}}};
 }
-
-}  // namespace
 
 std::string_view name(Role role) {
   switch (role) {

@@ -75,5 +75,6 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
 void write_table(std::ostream& out, const Comparison& comparison);
 /// Schema "marrow.validate/1".
 nlohmann::ordered_json as_json(const Comparison& comparison);
+nlohmann::ordered_json as_json(const Group& group);
 
 }  // namespace marrow::validate

@@ -500,15 +500,6 @@ void write_summary(std::ostream& out, const std::vector<Prediction>& predictions
   }
 }
 
-nlohmann::ordered_json to_json(const Group& group) {
-  return {
-      {"rows", group.rows},
-      {"median_abs_error", group.median_abs_error},
-      {"p90_abs_error", group.p90_abs_error},
-      {"worst",
-       {{"case", group.worst_run}, {"stage", group.worst_stage}, {"error", group.worst_error}}}};
-}
-
 }  // namespace
 
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir) {
@@ -743,8 +734,8 @@ nlohmann::ordered_json as_json(const std::vector<Table>& tables,
         not_covered.push_back(
             {{"case", cell.id}, {"table", table.id}, {"reason", cell.not_covered}});
   const std::vector<Group> groups = groups_of(predictions);
-  nlohmann::ordered_json summary = to_json(groups[2]);
-  summary["all"] = to_json(groups[0]);
+  nlohmann::ordered_json summary = as_json(groups[2]);
+  summary["all"] = as_json(groups[0]);
   nlohmann::ordered_json sources = nlohmann::ordered_json::array();
   for (const Table& table : tables)
     sources.push_back({{"table", table.id}, {"title", table.title}, {"source", table.source}});

@@ -4,15 +4,14 @@
 #include <numeric>
 
 #include "sim/config/system.h"
-#include "sim/config/yaml_source.h"
 #include "tests/support/agents.h"
+#include "tests/support/choices.h"
 #include "tests/support/round_machine.h"
 
 namespace marrow {
 namespace {
 
 namespace fs = std::filesystem;
-using Choices = std::map<std::string, std::string>;
 const std::string kConfigs = MARROW_SOURCE_DIR "/configs";
 
 std::vector<std::string> files_of(const std::string& folder) {
@@ -21,28 +20,6 @@ std::vector<std::string> files_of(const std::string& folder) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;
-}
-
-/// Every combination of the choices that a recipe's file allows; batches of 1 and 4.
-std::vector<Choices> choices_of(const std::string& file) {
-  std::vector<Choices> all = {{}};
-  const auto section = config::YamlNode::open(file).find("choices");
-  if (!section) return all;
-  for (const auto& [name, node] : section->entries()) {
-    std::vector<std::string> values;
-    if (const auto allowed = node.find("allowed"))
-      for (const auto& value : allowed->items()) values.push_back(value.text());
-    else
-      values = {"1", "4"};
-    std::vector<Choices> more;
-    for (const Choices& choices : all)
-      for (const std::string& value : values) {
-        more.push_back(choices);
-        more.back()[name] = value;
-      }
-    all = more;
-  }
-  return all;
 }
 
 std::string text(const std::string& file, const Choices& choices) {

@@ -4,14 +4,13 @@
 #include <filesystem>
 
 #include "sim/config/system.h"
-#include "sim/config/yaml_source.h"
 #include "sim/results/counters.h"
+#include "tests/support/choices.h"
 #include "tests/support/round_machine.h"
 
 namespace marrow {
 namespace {
 
-using Choices = std::map<std::string, std::string>;
 const std::string kConfigs = MARROW_SOURCE_DIR "/configs";
 /// So that a message is alone: far more than its 10 us.
 constexpr std::uint64_t kGapCycles = 100'000;
@@ -155,27 +154,6 @@ TEST_F(Protocols, AWarpsLanesPostTogetherAndRingOnce) {
   EXPECT_EQ(seen["nic0.requester entries fetched"], 4 * 32);
   EXPECT_EQ(seen["gpu0.sm store instructions"], 4 * 5) << "an instruction is the warp's";
   for (std::size_t i = 0; i < journeys.all.size(); ++i) EXPECT_EQ(journeys.all[i].index, i);
-}
-
-/// Every combination of the choices that a recipe's file allows; numbers 1 and 4.
-std::vector<Choices> choices_of(const std::string& file) {
-  std::vector<Choices> all = {{}};
-  const auto section = config::YamlNode::open(file).find("choices");
-  for (const auto& [name, node] : section->entries()) {
-    std::vector<std::string> values;
-    if (const auto allowed = node.find("allowed"))
-      for (const auto& value : allowed->items()) values.push_back(value.text());
-    else
-      values = {"1", "4"};
-    std::vector<Choices> more;
-    for (const Choices& choices : all)
-      for (const std::string& value : values) {
-        more.push_back(choices);
-        more.back()[name] = value;
-      }
-    all = more;
-  }
-  return all;
 }
 
 TEST_F(Protocols, RunBetweenTwoElementsWithEveryChoiceAndOperation) {
