@@ -72,6 +72,9 @@ bool Lane::control(const Step& step) {
     case StepOp::kSkipUnless:
       if (!holds(step)) pc = step.target;
       return true;
+    case StepOp::kJump:
+      pc = step.target;
+      return true;
     case StepOp::kOwnIndex:
       take_index(own_index);
       own_index = next_index();

@@ -104,7 +104,6 @@ bool Core::step(Thread& thread, const Step& step) {
       turns_.push(thread.at_ps + sample_ps(thread, place(thread, step)), &thread);
       return false;
     case StepOp::kAgain:
-    case StepOp::kJump:
     case StepOp::kPost:
     case StepOp::kEnd:
       return proxy_step(*thread.worker, step);
@@ -244,10 +243,13 @@ Ps Core::look_ps(const Thread& thread, std::uint64_t address, Ps at_ps) {
   }
   const Ps written_ps = memory_->core_look(address);
   if (written_ps < 0) return scaled(spec_.poll_ns, slowness);
+  // Out of order, the load goes ahead of what the core still has to do.
+  const Ps window_ps =
+      spec_.window_cycles > 0 ? scaled(spec_.window_cycles / spec_.clock_ghz, slowness) : 0;
   const Ps visible_ps =
-      written_ps +
-      scaled(spec_.notice_ns + random_.around(spec_.notice_spread_ns), slowness);
-  return std::max(visible_ps - at_ps, scaled(spec_.line_ns, slowness));
+      written_ps + scaled(spec_.notice_ns + random_.around(spec_.notice_spread_ns), slowness);
+  const Ps fetched_ps = std::max(written_ps, at_ps - window_ps) + scaled(spec_.line_ns, slowness);
+  return std::max({visible_ps, fetched_ps, at_ps + scaled(spec_.poll_ns, slowness)}) - at_ps;
 }
 
 Ps Core::sample_ps(const Thread& thread, std::uint64_t address) const {
@@ -338,8 +340,9 @@ void Core::add_proxy(const RunContext* context) {
     worker->worker = worker.get();
     worker->context = context;
     worker->at_ps = now_ps();
-    worker->cycle_ps = 1000 / (cold ? spec_.cold_clock_ghz : spec_.clock_ghz);
-    worker->slowness = cold ? spec_.clock_ghz / spec_.cold_clock_ghz : 1;
+    worker->slowness =
+        cold ? spec_.clock_ghz / spec_.cold_clock_ghz * spec_.cold_extra : 1;
+    worker->cycle_ps = 1000 / spec_.clock_ghz * worker->slowness;
     std::uint32_t dealt = 0;
     for (std::uint32_t queue = 0; queue < context->queues; ++queue) {
       if (context->is_to_self(queue)) continue;
@@ -574,9 +577,6 @@ bool Core::proxy_step(Worker& worker, const Step& step) {
         worker.pc = step.target;
       else
         worker.found = 0;
-      return true;
-    case StepOp::kJump:
-      worker.pc = step.target;
       return true;
     case StepOp::kPost: {
       const ProxyProgram& proxy = worker.program().proxy;

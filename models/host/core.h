@@ -30,7 +30,8 @@ struct BarSpec {
 
 /// Costs of a trace's threads are in ns, those of a proxy's in cycles of its clock. Host memory is
 /// cached: an access costs a look (poll_ns); where a device wrote the line last it is there line_ns
-/// after the look and notice_ns after the write, whichever is later. Stores retire at once; one to
+/// after the load, which goes ahead of the look by the core's window, and notice_ns after the
+/// write, whichever is later. Stores retire at once; one to
 /// a device is posted and leaves the machine's cores mmio_ns later. A proxy's thread reads the
 /// GPU's memory through its BAR, uncached, and waits for it. Fences of system scope are store
 /// fences; narrower ones only keep the compiler from moving code and are free.

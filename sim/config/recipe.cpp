@@ -461,7 +461,7 @@ class Reader {
     for (const YamlNode& node : list.items()) {
       node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
                  "own_index", "pick", "for_each_queue", "part", "if", "when", "do", "look", "then",
-                 "while", "post"});
+                 "while", "post", "else"});
       if (auto part = node.find("part")) {
         if (++depth_ > kMostDepth) part->fail("a part contains itself", "take it out there");
         read_steps(root_.at("parts").at(part->text()));
@@ -503,7 +503,13 @@ class Reader {
         const std::size_t at = steps_->size();
         steps_->push_back(read_condition(*when));
         read_steps(node.at("do"));
+        const std::size_t behind = steps_->size();
+        const auto otherwise = node.find("else");
+        if (otherwise) steps_->push_back({.op = StepOp::kJump});
         (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
+        if (!otherwise) continue;
+        read_steps(*otherwise);
+        (*steps_)[behind].target = static_cast<std::uint32_t>(steps_->size());
         continue;
       }
       if (node.entries().size() != 1)
@@ -690,7 +696,7 @@ class Reader {
       step.reg = known_reg(node);
       return step;
     }
-    if (kind == "do" || kind == "then") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
+    if (kind == "do" || kind == "then" || kind == "else") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
     if (auto id = node.find("id")) step.id = id->text();
     const auto key = [&](const char* field) {
       return step.id.empty() ? std::string() : step.id + "." + field;
