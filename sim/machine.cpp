@@ -35,6 +35,14 @@ class FromRunStart : public Observer {
     shifted.end_ps -= begin_ps_;
     next_->on_operation(shifted);
   }
+  void on_kernel(const KernelRound& round) override {
+    if (!next_) return;
+    KernelRound shifted = round;
+    for (Ps* at_ps : {&shifted.begin_ps, &shifted.noticed_ps, &shifted.called_ps,
+                      &shifted.started_ps, &shifted.ended_ps})
+      *at_ps -= begin_ps_;
+    next_->on_kernel(shifted);
+  }
   void on_activity(const Activity& activity) override {
     Activity shifted = activity;
     shifted.begin_ps -= begin_ps_;
@@ -155,6 +163,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
       host_memory(numbered("host_memory", number).c_str(), spec.host),
       cpu(numbered("host_thread", number).c_str(), spec.host, &host_memory),
       core(numbered("cores", number).c_str(), spec.host, &host_memory),
+      front_end(("gpu" + std::to_string(number) + "_front_end").c_str(), spec.gpu, link.wires(),
+                ps_from_ns(spec.pcie.round_trip_ns), spec.nvlink.peers > 0),
       warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -164,6 +174,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
     sms.back()->memory.bind(l2.from_sms);
   }
   warp.memory.bind(l2.from_sms);
+  front_end.memory.bind(l2.from_sms);
+  core.attach(spec.gpu, &front_end);
   l2.to_hbm.bind(hbm.from_l2);
   l2.to_host.bind(link.from_device);
   link.to_root.bind(root.from_link);
@@ -188,6 +200,7 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
 void ProcessingElement::report(CounterSink& sink) const {
   for (const auto& sm : sms) sm->report(sink);
   core.report(sink);
+  front_end.report(sink);
   l2.report(sink);
   hbm.report(sink);
   link.report(sink);
@@ -206,6 +219,7 @@ void ProcessingElement::clear_counters() {
   link.clear_counters();
   cpu.clear_counters();
   core.clear_counters();
+  front_end.clear_counters();
   warp.clear_counters();
   if (nic) {
     nic->clear_counters();
@@ -338,6 +352,7 @@ void Machine::run(const RunSetup& setup) {
     pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
     pe.cpu.seed(seed);
     pe.core.reset(seed);
+    pe.front_end.reset();
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer);
@@ -410,7 +425,7 @@ void Machine::run(const RunSetup& setup) {
                                "give every warp a queue of its own");
 
   Consumer* consumer = nullptr;
-  if (!program.nic.present) {
+  if (!program.nic.present && !program.on_cpu) {
     ProcessingElement& pe = *pes_.front();
     const ConsumerProgram::Where at = program.consumer.where;
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)

@@ -141,7 +141,8 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
         op.kind = kind;
         op.warp = lane.warp;
         const bool message = kind <= OpKind::kAtomic;
-        op.bytes = message ? bytes : 0;
+        // A wait's bytes are those of what it waits for.
+        op.bytes = message || kind == OpKind::kWait ? bytes : 0;
         op.flush = message && round + 1 == rounds;
         if (kind == scripts[lane.pe].back()) op.compute_cycles = gap_cycles;
         writer.op(op);

@@ -81,6 +81,7 @@ void JourneyBook::emit(Flight& f) {
   until(Stage::kAck, f.acked_ps);
   until(Stage::kCqeWrite, f.completed_ps);
   until(Stage::kPoll, f.seen_ps);
+  until(Stage::kLaunch, f.launched_ps);
   if (observer_) observer_->on_journey(f.journey);
 }
 

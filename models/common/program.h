@@ -62,6 +62,8 @@ enum class StepOp : std::uint8_t {
   kPick,        ///< the register's value chooses the lane's queue to its peer
   kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
   kNext,        ///< end of that loop: jump to `target`
+  kLaunch,      ///< a CPU thread launches a kernel with the work gathered since the last
+  kCopy,        ///< a CPU thread copies the operation's payload, as `copy` says
   kEnd
 };
 
@@ -73,12 +75,13 @@ enum class Value : std::uint8_t {
   kZero,
   kOne,
   kIndex,
-  kNext,      ///< index + the operation's entries
-  kEntries,   ///< the operation's entries
-  kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
-  kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
-  kVersion,   ///< the lane's count of messages: stands for the payload's content
-  kRegister,  ///< a register's value
+  kNext,       ///< index + the operation's entries
+  kEntries,    ///< the operation's entries
+  kDoorbell,   ///< mlx5 doorbell: next index and queue pair number, big endian
+  kRecord,     ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,    ///< the lane's count of messages: stands for the payload's content
+  kSubmitted,  ///< the lane's count of kernels and copies
+  kRegister,   ///< a register's value
   kRegisterNext
 };
 
@@ -164,6 +167,7 @@ enum class Until : std::uint8_t {
   kReached,    ///< word >= the register's value
   kSignalled,  ///< word >= the number of waits so far
   kAnswered,   ///< word >= the lane's number of messages: of a CQ, one CQE for each
+  kEnded,      ///< word >= the lane's number of kernels and copies: all are through
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
@@ -172,12 +176,21 @@ constexpr std::uint8_t kNoRegister = 0xff;
 
 constexpr std::uint32_t kNoWord = 0xffffffff;
 
+/// Between which memories a payload is copied, and by whom.
+enum class CopyWay : std::uint8_t {
+  kToHost,    ///< GPU's copy engine, GPU to host memory
+  kFromHost,  ///< the same, host to GPU memory
+  kInHost     ///< the CPU thread, between two buffers
+};
+
 struct Step {
   StepOp op = StepOp::kEnd;
-  Stage stage = Stage::kLookup;  ///< kStage
-  double cycles = 0;             ///< kCompute; kSpin, kPoll: own cost of a round
-  std::uint32_t word = 0;        ///< index into Program::words
-  std::uint32_t bytes = 0;       ///< kLoad, kStore: bytes of one access
+  Stage stage = Stage::kLookup;     ///< kStage
+  double cycles = 0;                ///< kCompute; kSpin, kPoll: own cost of a round
+  std::uint32_t per_bytes = 0;      ///< kCompute: once for so many bytes of payload; 0: once
+  CopyWay copy = CopyWay::kToHost;  ///< kCopy
+  std::uint32_t word = 0;           ///< index into Program::words
+  std::uint32_t bytes = 0;          ///< kLoad, kStore: bytes of one access
   std::uint32_t count =
       1;  ///< kStore: number of consecutive stores; 0: as the entry's length has it
   AtomicOp atomic = AtomicOp::kAdd;
@@ -247,6 +260,13 @@ struct NicProgram {
   std::uint32_t sink = kNoWord;    ///< own memory for an atomic's old value or a get's data
 };
 
+/// What the kernels that CPU threads launch do at their end.
+struct KernelProgram {
+  bool present = false;
+  std::uint32_t done = kNoWord;  ///< word that counts the stream's kernels and copies that ended
+  std::vector<Step> tail;        ///< fences, stores and own cycles behind a kernel's work
+};
+
 struct Program {
   std::string protocol;
   std::vector<Region> regions;
@@ -262,6 +282,7 @@ struct Program {
   std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
+  KernelProgram kernel;
   bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }

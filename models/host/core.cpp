@@ -36,6 +36,10 @@ void Core::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t
   thread->queue = queue;
   thread->peer = peer;
   thread->at_ps = now_ps();
+  if (context->program->kernel.present) {
+    thread->stream = std::make_unique<Stream>(spec_, gpu_, front_end_, thread.get());
+    thread->stream->begin();
+  }
   turns_.push(now_ps(), thread.get());
   threads_.push_back(std::move(thread));
   memory_->watch(kHostBase, kPeerBase, [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
@@ -51,16 +55,29 @@ void Core::run(Thread& thread) {
         return;
       }
       if (!thread.begin_op(0)) return;
+      // With kernels, an operation's other work is the next kernel's.
+      if (thread.stream) thread.stream->add_work(thread.op.compute_cycles);
     }
     const Step& step = thread.program().of(thread.op.kind)[thread.pc++];
     switch (step.op) {
       case StepOp::kEnd:
         thread.end_op();
         if (thread.posts) ++counters_.messages;
-        thread.at_ps += ps_from_ns(static_cast<double>(thread.op.compute_cycles));
+        if (!thread.stream)
+          thread.at_ps += ps_from_ns(static_cast<double>(thread.op.compute_cycles));
         break;
       case StepOp::kCompute:
-        thread.at_ps += ps_from_ns(step.cycles);
+        thread.at_ps += ps_from_ns(
+            step.cycles *
+            (step.per_bytes == 0
+                 ? 1.0
+                 : static_cast<double>((thread.op.bytes + step.per_bytes - 1) / step.per_bytes)));
+        break;
+      case StepOp::kLaunch:
+        thread.stream->launch();
+        break;
+      case StepOp::kCopy:
+        copy(thread, step);
         break;
       case StepOp::kFence:
         if (step.scope != Scope::kSys) break;
@@ -100,6 +117,13 @@ std::uint64_t Core::place(const Thread& thread, const Step& step) const {
                    "a CPU thread accesses '" + thread.program().words[step.word].name +
                        "', which is not in host memory",
                    "put its region into memory: host, or take out what reads or writes it");
+}
+
+void Core::copy(Thread& thread, const Step& step) {
+  if (step.copy == CopyWay::kInHost)
+    thread.at_ps += memcpy_ps(spec_, thread.op.bytes);
+  else
+    thread.stream->copy(step.copy == CopyWay::kToHost, thread.op.bytes);
 }
 
 void Core::store(Thread& thread, const Step& step) {
@@ -189,11 +213,13 @@ void Core::access(Thread& thread, const Step& step, Ps at_ps) {
   }
   thread.pending = nullptr;
   thread.answer(step, old, back_ps, thread.rounds);
+  if (step.op == StepOp::kPoll && step.until == Until::kEnded) thread.stream->ended(address);
   run(thread);
 }
 
 void Core::written(std::uint64_t address, Ps at_ps) {
   for (const auto& thread : threads_) {
+    if (thread->stream) thread->stream->written(address, at_ps);
     if (!thread->spins || place(*thread, *thread->pending) / kLineBytes != address / kLineBytes)
       continue;
     // Polling costs no events: its next look is at a whole number of periods.

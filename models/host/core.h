@@ -16,6 +16,7 @@
 #include "models/common/random.h"
 #include "models/host/memory.h"
 #include "models/host/spec.h"
+#include "models/host/stream.h"
 
 namespace marrow::host {
 
@@ -30,6 +31,11 @@ class Core : public sc_core::sc_module {
 
   Core(sc_core::sc_module_name name, const HostSpec& spec, HostMemory* memory);
 
+  /// The GPU to which threads submit kernels and copies. Must outlive this.
+  void attach(const GpuSpec& spec, gpu::FrontEnd* front_end) {
+    gpu_ = spec;
+    front_end_ = front_end;
+  }
   /// lane: its number among the run's lanes. peer: the processing element it talks to.
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
                 std::uint32_t lane = 0, std::uint32_t peer = 0);
@@ -40,9 +46,10 @@ class Core : public sc_core::sc_module {
 
  private:
   struct Thread : Lane {
-    const Step* pending = nullptr;  ///< an access that meets the kernel's time
-    bool spins = false;             ///< it polls and has not found what it wants
-    Ps looks_from_ps = 0;           ///< since then
+    const Step* pending = nullptr;   ///< an access that meets the kernel's time
+    bool spins = false;              ///< it polls and has not found what it wants
+    Ps looks_from_ps = 0;            ///< since then
+    std::unique_ptr<Stream> stream;  ///< where the program has kernels
   };
   struct Store {
     std::uint64_t address = 0;
@@ -56,11 +63,14 @@ class Core : public sc_core::sc_module {
   void access(Thread& thread, const Step& step, Ps at_ps);
   void take_effect(Store& store, Ps at_ps);
   void written(std::uint64_t address, Ps at_ps);
+  void copy(Thread& thread, const Step& step);
   std::uint64_t place(const Thread& thread, const Step& step) const;
   Ps look_ps(std::uint64_t address);
 
   const HostSpec spec_;
   HostMemory* memory_;
+  GpuSpec gpu_;
+  gpu::FrontEnd* front_end_ = nullptr;
   std::vector<std::unique_ptr<Thread>> threads_;
   DelayLine<Thread*> turns_;
   DelayLine<Store> stores_;
