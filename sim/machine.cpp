@@ -22,13 +22,14 @@ class FromRunStart : public Observer {
  public:
   FromRunStart(Observer* next, Ps begin_ps) : next_(next), begin_ps_(begin_ps) {}
   void on_journey(const Journey& journey) override {
-    ++journeys_;
+    ++progress_;
     if (!next_) return;
     Journey shifted = journey;
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
+    ++progress_;
     if (!next_) return;
     Operation shifted = operation;
     shifted.begin_ps -= begin_ps_;
@@ -50,12 +51,13 @@ class FromRunStart : public Observer {
     next_->on_activity(shifted);
   }
   bool wants_activity() const override { return next_ && next_->wants_activity(); }
-  std::uint64_t journeys() const { return journeys_; }
+  /// Grows while messages complete or lanes go on.
+  std::uint64_t progress() const { return progress_; }
 
  private:
   Observer* next_;
   Ps begin_ps_;
-  std::uint64_t journeys_ = 0;
+  std::uint64_t progress_ = 0;
 };
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
@@ -462,7 +464,7 @@ void Machine::run(const RunSetup& setup) {
   // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
-  std::uint64_t journeys = 0;
+  std::uint64_t progress = 0;
   // A lost message is noticed only after the timeout, at worst as often as it may be repeated.
   if (fabric_ && fabric_->loses())
     longest_pause_ps += ps_from_ns(spec_.nic.ack_timeout_us * 1000 * (spec_.nic.retries + 2));
@@ -481,8 +483,8 @@ void Machine::run(const RunSetup& setup) {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
         sc_core::SC_EXIT_ON_STARVATION);
-    if (observer.journeys() != journeys) progress_ps = now_ps();
-    journeys = observer.journeys();
+    if (observer.progress() != progress) progress_ps = now_ps();
+    progress = observer.progress();
   } while (sc_core::sc_pending_activity() && complaint().empty() && !failure &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   for (auto& pe : pes_) {

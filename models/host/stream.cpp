@@ -21,11 +21,6 @@ gpu::Kernel Stream::kernel(double cycles) const {
           [this](const Step& step) { return lane_->address(step, 0); }, done()};
 }
 
-Ps Stream::call_ps(double ns) const {
-  const bool behind = front_end_->busy(lane_->number, lane_->at_ps);
-  return ps_from_ns(ns * (behind ? spec_.launch_behind_ratio : 1));
-}
-
 void Stream::begin() {
   ++lane_->submitted;
   landed_[0].line = done().address / kLineBytes;
@@ -45,7 +40,8 @@ void Stream::launch() {
                     called_ps,
                     0,
                     0};
-  lane_->at_ps += call_ps(spec_.launch_call_ns);
+  const bool behind = front_end_->busy(lane_->number, lane_->at_ps);
+  lane_->at_ps += ps_from_ns(spec_.launch_call_ns * (behind ? spec_.launch_behind_ratio : 1));
   ++lane_->submitted;
   kernel_ =
       front_end_->launch(lane_->number, kernel(static_cast<double>(work_cycles_)), lane_->at_ps);
@@ -58,7 +54,7 @@ void Stream::launch() {
 }
 
 void Stream::copy(bool to_host, std::uint64_t bytes) {
-  lane_->at_ps += call_ps(spec_.copy_call_ns);
+  lane_->at_ps += ps_from_ns(spec_.copy_call_ns);
   ++lane_->submitted;
   front_end_->copy(lane_->number, to_host, bytes, done(), lane_->at_ps);
 }
@@ -75,6 +71,8 @@ void Stream::ended(std::uint64_t address) {
   Ps landed_ps = kernel_.worked_ps;
   for (const Landed& one : landed_)
     if (one.line == address / kLineBytes) landed_ps = std::max(landed_ps, one.at_ps);
+  // An operation that launched it waits for its own kernel.
+  if (lane_->launched_ps >= 0) return;
   // What the thread did before it had the kernel's end is not the message's.
   lane_->op_from_ps = kernel_.worked_ps;
   lane_->stage_from_ps = lane_->at_ps;

@@ -32,7 +32,6 @@ class Stream {
  private:
   gpu::DoneWord done() const;
   gpu::Kernel kernel(double cycles) const;
-  Ps call_ps(double ns) const;
 
   const HostSpec& spec_;
   const GpuSpec& gpu_;
