@@ -385,6 +385,11 @@ void Machine::run(const RunSetup& setup) {
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+    // Where lanes say whom they talk to, their queues lead there.
+    if (!program.queues_by_peer)
+      for (const trace::Lane& lane : run.lanes)
+        if (lane.pe == number && lane.peer && lane.queue < queues)
+          connections.peers[lane.queue] = *lane.peer;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());

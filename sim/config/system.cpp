@@ -228,6 +228,8 @@ const std::vector<Binding>& bindings() {
       NET("wire.switch_ns", wire.switch_ns, 0, 100000, "one switch, cut-through"),
       NET("wire.buffer_bytes", wire.buffer_bytes, 0, 1e9,
           "queued at an egress until credits or PFC stop the sender"),
+      NET("wire.pauses_count", wire.pauses, 0, 1,
+          "1: a full egress stops the sender (credits, PFC); 0: it drops what comes"),
       NET("wire.loss_ratio", wire.loss_ratio, 0, 0.5, "share of packets lost"),
       NVLINK("peers_count", peers, 0, 1, "other GPUs of the host that NVLink reaches"),
       NVLINK("rate_gbps", rate_gbps, 1, 1e6, "all links of a GPU, each way"),
