@@ -269,8 +269,15 @@ class Importer {
       const auto lane = lanes_.find(event.lane);
       if (lane == lanes_.end()) fail_unseen(log, event);
       // A flush that needs nothing completes without a line of its own.
-      for (Pending& p : lane->second.pending)
-        if (before(p.raw_index, event.consumed) && !p.complete()) complete(log, event, p);
+      for (Pending& p : lane->second.pending) {
+        if (!before(p.raw_index, event.consumed) || p.complete()) continue;
+        if ((p.op & kFlush) == 0)
+          log.fail(fmt::format("stateIdx {} of context {}, seen in line {}, is consumed without "
+                               "having been completed",
+                               p.state, event.lane.context, p.line),
+                   "take the whole log");
+        complete(log, event, p);
+      }
       return settle(lane->second);
     }
     const auto at = states_.find({event.context, event.state});

@@ -108,6 +108,12 @@ std::vector<std::string_view> words(std::string_view line) {
   return found;
 }
 
+bool begins_with_column(std::string_view text) {
+  const std::size_t gap = text.find_first_of(kBlanks);
+  return gap != std::string_view::npos && gap + 1 < text.size() &&
+         kBlanks.find(text[gap + 1]) != std::string_view::npos;
+}
+
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlanks);
   if (begin == std::string_view::npos) return {};

@@ -50,6 +50,10 @@ std::string_view without_prefix(std::string_view line);
 /// Split at blanks and tabs.
 std::vector<std::string_view> words(std::string_view line);
 
+/// The first word stands in a column of its own: at least two blanks follow. So do tables begin
+/// their rows; a sentence that begins with a number does not.
+bool begins_with_column(std::string_view text);
+
 /// Without blanks at both ends.
 std::string_view trimmed(std::string_view text);
 

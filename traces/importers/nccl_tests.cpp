@@ -209,7 +209,8 @@ class TextImporter {
   void take_row(std::string_view text) {
     std::vector<std::string_view> cells = words(text);
     if (cells.empty() || !to_whole(cells.front())) return;
-    const bool meant = (cells.size() > 1 && to_whole(cells[1])) || (in_table_ && log_.cut());
+    const bool meant = (cells.size() > 1 && to_whole(cells[1])) ||
+                       (in_table_ && (log_.cut() || begins_with_column(text)));
     if (!in_table_) {
       if (meant && cells.size() > 8) log_.fail("a row without a header above it", kWholeLog);
       return;

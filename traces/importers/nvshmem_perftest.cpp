@@ -222,14 +222,15 @@ class Importer {
     if (cells.empty() || !to_whole(cells.front())) return;
     if (text.find(':') != std::string_view::npos) return;  // "mype: 0 ... bus id: 27", a warning
     if (!in_table_) {
-      const bool numbers = cells.size() >= 3 || bar;
-      if (numbers && to_number(cells.back()))
+      const bool row = !job_.empty() && (cells.size() >= 3 || bar);
+      if (row && to_number(cells.back()))
         log_.fail("a row without a header above it", "take the whole log");
       return;
     }
     // A warning may begin with a number too.
     const bool meant =
-        bar == ruled_ && (cells.size() == columns_.size() || to_number(cells.back()) || log_.cut());
+        bar == ruled_ && (bar || begins_with_column(text) || cells.size() == columns_.size() ||
+                          to_number(cells.back()) || log_.cut());
     if (!meant) return;
     log_.must_be_whole();
     if (cells.size() != columns_.size())

@@ -289,7 +289,7 @@ class Importer {
     }
     // A warning may begin with a number too.
     const bool meant = numbers == cells.size() || cells.size() == columns_.cells.size() ||
-                       (cells.size() > 1 && to_whole(cells[1]));
+                       begins_with_column(text) || (cells.size() > 1 && to_whole(cells[1]));
     if (!meant) return false;
     log_.must_be_whole();
     if (cells.size() != columns_.cells.size())
