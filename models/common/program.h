@@ -78,11 +78,11 @@ enum class Value : std::uint8_t {
   kZero,
   kOne,
   kIndex,
-  kNext,      ///< index + the operation's entries
-  kEntries,   ///< the operation's entries
-  kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
-  kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
-  kVersion,   ///< the lane's count of messages: stands for the payload's content
+  kNext,       ///< index + the operation's entries
+  kEntries,    ///< the operation's entries
+  kDoorbell,   ///< mlx5 doorbell: next index and queue pair number, big endian
+  kRecord,     ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,    ///< the lane's count of messages: stands for the payload's content
   kCompleted,  ///< of a proxy: the index behind the last entry that has completed
   kRegister,   ///< a register's value
   kRegisterNext
@@ -203,8 +203,8 @@ struct Step {
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
-  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the step
-                             ///< to go on with
+  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the
+                             ///< step to go on with
   std::uint32_t then = 0;    ///< kLook: where to go on if it found something before, but not now
   EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
@@ -266,11 +266,11 @@ struct NicProgram {
 /// queues in turn and does what it finds to be done.
 struct ProxyProgram {
   bool present = false;
-  std::uint32_t workers = 1;   ///< threads; queue q is served by thread q mod workers
-  bool cold = false;           ///< they run at the host's cold clock
+  std::uint32_t workers = 1;     ///< threads; queue q is served by thread q mod workers
+  bool cold = false;             ///< they run at the host's cold clock
   std::uint32_t ring_depth = 0;  ///< descriptors of a queue; 0: as many as the queue has entries
-  std::vector<Step> visit;     ///< to one queue; beside its looks it only computes and fences
-  double pass_cycles = 0;      ///< of a pass over all its queues, beyond the visits
+  std::vector<Step> visit;       ///< to one queue; beside its looks it only computes and fences
+  double pass_cycles = 0;        ///< of a pass over all its queues, beyond the visits
   std::array<std::vector<Step>, kOpKindCount> posts;  ///< by what is asked for
   std::uint32_t announcement = kNoWord;               ///< word that its first such look finds
   std::uint32_t completes = kNoWord;  ///< word that passes a completion on; none: lanes poll CQEs

@@ -15,7 +15,8 @@ namespace {
 // changes no result.
 constexpr Ps kQuantumPs = 20'000'000;
 constexpr std::uint32_t kLineBytes = 64;  // and a block of a queue
-constexpr std::uint32_t kCqeCounterByte = 60;  // mlx5's CQE: index of the entry, 16 bits, big endian
+constexpr std::uint32_t kCqeCounterByte =
+    60;  // mlx5's CQE: index of the entry, 16 bits, big endian
 
 Ps scaled(double ns, double slowness) { return ps_from_ns(ns * slowness); }
 
@@ -138,8 +139,9 @@ std::uint64_t Core::place(const Thread& thread, const Step& step) const {
   const std::string& word = thread.program().words[step.word].name;
   if (thread.worker != nullptr)
     throw InputError("protocol " + thread.program().protocol,
-                     "a proxy's thread polls or changes '" + word + "' atomically, which is not in "
-                     "host memory",
+                     "a proxy's thread polls or changes '" + word +
+                         "' atomically, which is not in "
+                         "host memory",
                      "put its region into memory: host; in the GPU's memory it may look, load and "
                      "store");
   throw InputError("protocol " + thread.program().protocol,
@@ -340,8 +342,7 @@ void Core::add_proxy(const RunContext* context) {
     worker->worker = worker.get();
     worker->context = context;
     worker->at_ps = now_ps();
-    worker->slowness =
-        cold ? spec_.clock_ghz / spec_.cold_clock_ghz * spec_.cold_extra : 1;
+    worker->slowness = cold ? spec_.clock_ghz / spec_.cold_clock_ghz * spec_.cold_extra : 1;
     worker->cycle_ps = 1000 / spec_.clock_ghz * worker->slowness;
     std::uint32_t dealt = 0;
     for (std::uint32_t queue = 0; queue < context->queues; ++queue) {
@@ -370,10 +371,9 @@ void Core::add_proxy(const RunContext* context) {
       reads_gpu |= is_own(address);
       pc = step.target;
     }
-    worker->period_ps = std::max<Ps>(
-        static_cast<Ps>(worker->served.size()) * worker->visit_ps +
-            static_cast<Ps>(proxy.pass_cycles * worker->cycle_ps),
-        1);
+    worker->period_ps = std::max<Ps>(static_cast<Ps>(worker->served.size()) * worker->visit_ps +
+                                         static_cast<Ps>(proxy.pass_cycles * worker->cycle_ps),
+                                     1);
     worker->watched.assign(worker->served.size() * worker->looks.size(), 0);
     worker->pass_from_ps = now_ps() - worker->period_ps;
     worker->at = worker->served.size() - 1;
@@ -465,8 +465,8 @@ Ps Core::look_time(const Worker& worker, Place at, Ps not_before_ps) const {
   Ps look_ps = worker.pass_from_ps + static_cast<Ps>(at / looks) * worker.visit_ps +
                worker.sample_ps[at % looks] + (next_pass ? worker.period_ps : 0);
   if (look_ps < not_before_ps)
-    look_ps += (not_before_ps - look_ps + worker.period_ps - 1) / worker.period_ps *
-               worker.period_ps;
+    look_ps +=
+        (not_before_ps - look_ps + worker.period_ps - 1) / worker.period_ps * worker.period_ps;
   return look_ps;
 }
 
@@ -562,8 +562,7 @@ void Core::answered(Worker& worker, std::uint64_t cqe) {
   Service& s = worker.served[worker.at];
   ++s.answered;
   --worker.unanswered;
-  const std::uint64_t counter =
-      memory_->load(cqe / kLineBytes * kLineBytes + kCqeCounterByte, 2);
+  const std::uint64_t counter = memory_->load(cqe / kLineBytes * kLineBytes + kCqeCounterByte, 2);
   const std::uint64_t index = (counter & 0xff) << 8 | counter >> 8;
   // The newest entry of that number.
   const std::uint64_t newest = s.next - 1;

@@ -1,5 +1,5 @@
-// CPU cores that execute a protocol's steps: a thread of the trace, or of a proxy, has a core of its
-// own.
+// CPU cores that execute a protocol's steps: a thread of the trace, or of a proxy, has a core of
+// its own.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>
@@ -66,8 +66,8 @@ class Core : public sc_core::sc_module {
   /// What a proxy's thread keeps of a queue.
   struct Service {
     std::uint32_t queue = 0;
-    std::uint64_t next = 0;  ///< behind the last descriptor taken
-    std::uint64_t rung = 0;  ///< behind the last that it rang for
+    std::uint64_t next = 0;                 ///< behind the last descriptor taken
+    std::uint64_t rung = 0;                 ///< behind the last that it rang for
     std::uint64_t asked = 0, answered = 0;  ///< CQEs
     std::uint64_t completed = 0;
     std::array<std::uint64_t, kRegisterCount> value{};
@@ -78,13 +78,13 @@ class Core : public sc_core::sc_module {
   /// find something, and the time of each follows from its place in the pass.
   struct Worker : Thread {
     std::vector<Service> served;
-    std::size_t at = 0;                ///< the one it visits
-    std::vector<std::uint32_t> looks;  ///< steps of a visit
-    std::vector<Ps> sample_ps;         ///< from a visit's begin until that look's moment
-    Ps visit_ps = 0, period_ps = 1;    ///< of an idle visit and pass
-    Ps pass_from_ps = 0;               ///< begin of a pass as it would be if all were idle
-    std::size_t resume = 0;            ///< step behind `post`
-    std::uint32_t found = 0, most = 1; ///< times that a look has found something in a row
+    std::size_t at = 0;                  ///< the one it visits
+    std::vector<std::uint32_t> looks;    ///< steps of a visit
+    std::vector<Ps> sample_ps;           ///< from a visit's begin until that look's moment
+    Ps visit_ps = 0, period_ps = 1;      ///< of an idle visit and pass
+    Ps pass_from_ps = 0;                 ///< begin of a pass as it would be if all were idle
+    std::size_t resume = 0;              ///< step behind `post`
+    std::uint32_t found = 0, most = 1;   ///< times that a look has found something in a row
     std::vector<std::uint64_t> watched;  ///< by place: the line, plus 1
     std::set<Place> ready;
     bool parked = false;

@@ -70,7 +70,16 @@ void MeasuredTable::expect(const trace::Run& run) {
 }
 
 void MeasuredTable::on_journey(const Journey& journey) {
-  if (keeper_) keeper_->on_journey(journey);
+  if (!keeper_) return;
+  keeper_->on_journey(journey);
+  if (journey.pe != 0 || journey.at(Stage::kProxyPost) == 0) return;
+  Ps after_ps = journey.at(Stage::kProxyComplete);
+  for (auto s = static_cast<std::size_t>(Stage::kMmio);
+       s <= static_cast<std::size_t>(Stage::kCqeWrite); ++s)
+    after_ps += journey.stage_ps[s];
+  const auto per_ns = static_cast<double>(kPsPerNs);
+  posts_.push_back(static_cast<double>(journey.at(Stage::kProxyPost)) / per_ns);
+  completions_.push_back(static_cast<double>(after_ps) / per_ns);
 }
 
 void MeasuredTable::on_operation(const Operation& operation) {
@@ -81,22 +90,28 @@ void MeasuredTable::finish() {
   std::map<std::string, std::vector<double>> kept;  // by metric
   for (const trace::Summary& summary : summaries_) {
     const std::string& metric = summary.metric;
-    const auto known = std::find(kMetricNames.begin(), kMetricNames.end(), metric);
-    const bool per_iteration = metric == "iteration";
-    if (known == kMetricNames.end() && !per_iteration) continue;
-    if (per_iteration && summary.statistic != "mean") continue;
     const auto [at, fresh] = kept.try_emplace(metric);
-    if (fresh)
-      at->second = per_iteration
-                       ? iteration(observed_, rounds_)
-                       : samples(static_cast<Metric>(known - kMetricNames.begin()), observed_);
+    if (fresh) at->second = sample_of(metric);
+    // One value for the whole run has no quantiles.
+    if (metric == "iteration" && summary.statistic != "mean") continue;
     const auto unit = own_units(metric, summary.unit);
     const auto value = statistic_of(at->second, summary.statistic);
     if (unit && value && summary.value != 0) rows_.push_back({run_, summary, *value / *unit});
   }
   summaries_.clear();
   observed_ = {};
+  posts_.clear();
+  completions_.clear();
   keeper_.reset();
+}
+
+std::vector<double> MeasuredTable::sample_of(std::string_view metric) const {
+  if (metric == "iteration") return iteration(observed_, rounds_);
+  if (metric == "proxy_post") return posts_;
+  if (metric == "post_to_completion") return completions_;
+  const auto known = std::find(kMetricNames.begin(), kMetricNames.end(), metric);
+  if (known == kMetricNames.end()) return {};
+  return samples(static_cast<Metric>(known - kMetricNames.begin()), observed_);
 }
 
 void write_table(std::ostream& out, const MeasuredTable& table) {

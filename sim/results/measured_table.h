@@ -22,7 +22,9 @@ struct MeasuredRow {
 };
 
 /// Keeps what a run's summaries need to be predicted, one run at a time: the metrics of metrics.h
-/// and "iteration", a lane's whole time by its rounds.
+/// "iteration" (a lane's whole time by its rounds) and, of messages that a proxy posts,
+/// "proxy_post" (that stage) and "post_to_completion" (from there until the proxy has passed the
+/// completion on).
 class MeasuredTable : public Recorder {
  public:
   void begin_run(std::uint32_t, std::string_view) override { finish(); }
@@ -37,11 +39,15 @@ class MeasuredTable : public Recorder {
   const std::vector<MeasuredRow>& rows() const { return rows_; }
 
  private:
+  /// What the run showed of the metric, in ns, Mmsg/s or GB/s; empty: nothing.
+  std::vector<double> sample_of(std::string_view metric) const;
+
   std::string run_;
   std::vector<trace::Summary> summaries_;
   std::uint64_t rounds_ = 0;
   Observed observed_;
-  std::optional<Keeper> keeper_;  ///< while the run has something to compare with
+  std::vector<double> posts_, completions_;  ///< ns, of messages that a proxy posted
+  std::optional<Keeper> keeper_;             ///< while the run has something to compare with
   std::vector<MeasuredRow> rows_;
 };
 

@@ -323,7 +323,14 @@ TEST_F(ImportLogs, GinProxyOperationsCarryTheirTimes) {
   const trace::Run& run = t.run("node1:100");
   EXPECT_EQ(run.protocol, "gin-proxy");
   EXPECT_EQ(run.lanes.size(), 2u) << "context 0 and 1, each to PE 1";
-  EXPECT_EQ(run.measured_stages, (std::vector<std::string>{"proxy_post", "completion"}));
+  EXPECT_EQ(run.measured_stages, (std::vector<std::string>{"proxy_post"}));
+  ASSERT_EQ(run.summaries.size(), 12u);
+  // Of the three puts: 0.9, 1.0 and 0.6 us to the submission, then 5.1, 6.0 and 4.0 us.
+  EXPECT_EQ(run.summaries[1].metric + " " + run.summaries[1].statistic, "proxy_post median");
+  EXPECT_NEAR(run.summaries[1].value, 900, 1);
+  EXPECT_EQ(run.summaries[1].count, 3u) << "NCCL logs no submission of a get or a flush";
+  EXPECT_EQ(run.summaries[8].metric + " " + run.summaries[8].statistic, "post_to_completion mean");
+  EXPECT_NEAR(run.summaries[8].value, 15100.0 / 3, 0.01);
   std::vector<Op> lane0, lane1;
   for (const Op& op : t.ops[0]) (op.warp == 0 ? lane0 : lane1).push_back(op);
   ASSERT_EQ(lane0.size(), 3u);
@@ -333,23 +340,23 @@ TEST_F(ImportLogs, GinProxyOperationsCarryTheirTimes) {
   EXPECT_EQ(lane0[0].kind, kPut);
   EXPECT_EQ(lane0[0].bytes, 64u);
   EXPECT_EQ(lane0[0].measured->start_ns, 0u);
-  EXPECT_EQ(lane0[0].measured->stage_cycles, (std::vector<std::uint32_t>{1782, 10098}))
-      << "0.9 us, 5.1 us";
+  EXPECT_EQ(lane0[0].measured->stage_cycles, (std::vector<std::uint32_t>{1782})) << "0.9 us";
+  EXPECT_EQ(lane0[0].measured->consumer_seen_ns, 5000000100) << "NCCL's own clock, ns";
+  EXPECT_EQ(lane0[0].measured->consumer_done_ns, 6000) << "completed 6 us after it was seen";
   EXPECT_TRUE(lane0[0].wait) << "the next was posted only after its completion";
   EXPECT_EQ(lane0[0].compute_cycles, 3960u) << "2 us later";
 
   EXPECT_EQ(lane0[1].kind, kPutSignal);
   EXPECT_FALSE(lane0[1].wait) << "the next was posted meanwhile";
   EXPECT_EQ(lane0[1].measured->start_ns, 8000u);
-  EXPECT_EQ(lane0[1].measured->stage_cycles, (std::vector<std::uint32_t>{1980, 11880}));
+  EXPECT_EQ(lane0[1].measured->stage_cycles, (std::vector<std::uint32_t>{1980}));
+  EXPECT_EQ(lane0[1].measured->consumer_done_ns, 7000);
   EXPECT_EQ(lane0[2].measured->index, 2u) << "it completed first and stays behind";
 
   EXPECT_EQ(lane1[0].kind, kGet);
-  EXPECT_EQ(lane1[0].measured->stage_cycles, (std::vector<std::uint32_t>{0, 5940}))
-      << "NCCL logs no submission of a get";
+  EXPECT_EQ(lane1[0].measured->consumer_done_ns, 3000);
   EXPECT_EQ(lane1[1].kind, kQuiet) << "a flush";
-  EXPECT_EQ(lane1[1].measured->stage_cycles, (std::vector<std::uint32_t>{0, 198}))
-      << "completed when consumed, 0.1 us later";
+  EXPECT_EQ(lane1[1].measured->consumer_done_ns, 100) << "completed when consumed";
 
   EXPECT_EQ(t.run("node1:101").lanes.size(), 1u);
   EXPECT_EQ(t.ops[1][0].bytes, 128u);

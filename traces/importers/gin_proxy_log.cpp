@@ -2,8 +2,8 @@
 // plugin, and found it completed.
 //
 // Each process becomes a run, each of its contexts and targets a lane with a queue of its own (NCCL
-// has a ring for each). The log is read once to learn them and once more for each process, so that
-// memory holds what is in flight and no more.
+// has a ring for each). The log is read once to learn them and twice more for each process, for
+// what sums it up and for its operations, so that memory holds what is in flight and no more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "traces/guess.h"
 #include "traces/importers/importers.h"
 #include "traces/importers/log.h"
+#include "traces/importers/quantiles.h"
 #include "traces/rules.h"
 #include "traces/text.h"
 #include "traces/trace.h"
@@ -196,7 +197,6 @@ class Importer {
   struct LaneState {
     std::uint32_t warp = 0;
     std::deque<Pending> pending;  ///< in the ring's order
-    std::uint64_t written = 0;
     double last_seen_ms = 0;
   };
 
@@ -221,7 +221,7 @@ class Importer {
     Run run;
     run.name = name;
     run.protocol = "gin-proxy";
-    run.measured_stages = {"proxy_post", "completion"};
+    run.measured_stages = {"proxy_post"};
     run.epoch_ns = static_cast<std::uint64_t>(std::max(0.0, std::floor(process.first_ms * 1e6)));
     lanes_.clear();
     states_.clear();
@@ -232,14 +232,39 @@ class Importer {
       lanes_[key].warp = warp;
     }
     run.queues = static_cast<std::uint32_t>(run.lanes.size());
-    Events events(path_);
-    Event event;
     if (run.lanes.empty()) {
+      Events events(path_);
+      Event event;
       while (events.next(event))
         if (event.process == name) fail_unseen(events.log(), event);
     }
-    writer_.run(run);
     epoch_ms_ = static_cast<double>(run.epoch_ns) / 1e6;
+    posts_ = completions_ = {};
+    measuring_ = true;
+    read_process(name);
+    summarise("proxy_post", posts_, "from the descriptor's being seen to its submission", run);
+    summarise("post_to_completion", completions_, "from there until the proxy found it completed",
+              run);
+    writer_.run(run);
+    measuring_ = false;
+    read_process(name);
+  }
+
+  static void summarise(const char* metric, const Quantiles& times, const char* note, Run& run) {
+    if (times.count() == 0) return;
+    for (const auto& [statistic, value] :
+         {std::pair("min", times.min()), std::pair("median", times.quantile(0.5)),
+          std::pair("mean", times.mean()), std::pair("p90", times.quantile(0.9)),
+          std::pair("p99", times.quantile(0.99)), std::pair("max", times.max())})
+      run.summaries.push_back({metric, statistic, value, "ns", times.count(), note});
+  }
+
+  /// One pass over the log for the process's operations.
+  void read_process(const std::string& name) {
+    states_.clear();
+    for (auto& [key, lane] : lanes_) lane = {lane.warp, {}, 0};
+    Events events(path_);
+    Event event;
     while (events.next(event))
       if (event.process == name) take(events.log(), event);
     for (auto& [key, lane] : lanes_) {
@@ -376,20 +401,30 @@ class Importer {
     op.wait = op.kind != OpKind::kQuiet && (last || lane.pending.front().seen_ms >= p.completed_ms);
     op.flush = op.wait;
     if (!last && op.wait) op.compute_cycles = cycles(lane.pending.front().seen_ms - p.completed_ms);
-    const double submitted_ms = p.submitted_ms < 0 ? p.seen_ms : p.submitted_ms;
+    // Of other operations than puts NCCL logs no submission.
+    const double post_ms = p.submitted_ms < 0 ? 0 : p.submitted_ms - p.seen_ms;
+    if (measuring_) {
+      if (p.submitted_ms < 0) return;
+      posts_.add(post_ms * 1e6);
+      completions_.add((p.completed_ms - p.submitted_ms) * 1e6);
+      return;
+    }
     Measured m;
     m.start_ns = static_cast<std::uint64_t>(std::llround((p.seen_ms - epoch_ms_) * 1e6));
-    m.stage_cycles = {cycles(submitted_ms - p.seen_ms), cycles(p.completed_ms - submitted_ms)};
+    m.stage_cycles = {cycles(post_ms)};
     m.index = p.raw_index;
+    m.consumer_seen_ns = std::round(p.seen_ms * 1e6);
+    m.consumer_done_ns = std::round((p.completed_ms - p.seen_ms) * 1e6);
     op.measured = m;
     writer_.op(op);
-    ++lane.written;
   }
 
   std::string path_;
   double cycles_per_ms_;
   Writer writer_;
   double epoch_ms_ = 0;
+  bool measuring_ = false;
+  Quantiles posts_, completions_;  ///< ns, of the process's puts
   std::map<LaneKey, LaneState> lanes_;
   std::map<std::pair<std::uint64_t, std::uint64_t>, LaneState*> states_;  ///< by context, stateIdx
 };
