@@ -64,7 +64,7 @@ TEST(MeasuredTable, ComparesInTheUnitOfTheMeasurement) {
   EXPECT_DOUBLE_EQ(table.rows()[4].predicted, 550) << "200 + 300 + 50; the lane's own poll is not";
   std::ostringstream text;
   write_table(text, table);
-  EXPECT_NE(text.str().find("put_completion median        1.25          1  us         -20.0 %"),
+  EXPECT_NE(text.str().find("put_completion median        1.25          1  us        -20.0 %"),
             std::string::npos)
       << text.str();
 }
