@@ -142,8 +142,8 @@ TEST_F(Proxy, NoticesADoorbellLaterTheMoreQueuePairsItScansThroughTheBar) {
   // A read through the BAR takes 852 ns and what the core adds, so 30 queue pairs more make the
   // mean wait, half a pass, at least 15 * 852 ns longer.
   const auto notice = [&](std::uint32_t queues, const char* handler) {
-    return mean_ns(play("nvshmem-ibgda", {{"nic_handler", handler}},
-                        {OpKind::kPut, OpKind::kQuiet}, 300, 1, false, queues),
+    return mean_ns(play("nvshmem-ibgda", {{"nic_handler", handler}}, {OpKind::kPut, OpKind::kQuiet},
+                        300, 1, false, queues),
                    Stage::kProxyNotice);
   };
   const double few = notice(2, "cpu"), many = notice(32, "cpu");
