@@ -79,6 +79,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::size_t 
 
 const std::vector<ImportFormat>& import_formats() {
   static const std::vector<ImportFormat> formats = {
+      {"capture", "puts as marrow-capture or the stamping wrapper wrote them", import_capture},
       {"host-consumer-csv", "puts into queues in host memory, a CPU thread consumes",
        import_host_consumer_csv},
       {"device-consumer-csv", "puts into queues in GPU memory, a warp on another SM consumes",
@@ -129,6 +130,11 @@ void info(const std::string& file, bool json, std::ostream& out) {
                       {"bytes", totals.bytes},
                       {"measured_ops", totals.measured},
                       {"measured_stages", run->measured_stages},
+                      {"consumer", run->consumer},
+                      {"placed_words", run->words.size()},
+                      {"put_cycles", run->put_cycles},
+                      {"put_unstamped_cycles", run->put_unstamped_cycles},
+                      {"clock_changed", run->clock_changed},
                       {"duration_ns", totals.duration_ns()}});
     else
       rows.push_back({run->name, run->protocol, choices_text(*run),
@@ -140,6 +146,7 @@ void info(const std::string& file, bool json, std::ostream& out) {
   if (json) {
     out << Json{{"schema", "marrow.trace.info/1"},     {"file", file},
                 {"machine", header.machine},           {"origin", header.origin},
+               {"facts", header.facts},
                 {"sm_clock_ghz", header.sm_clock_ghz}, {"runs", runs}}
                .dump(2, ' ', false, Json::error_handler_t::replace)
         << '\n';
@@ -147,6 +154,7 @@ void info(const std::string& file, bool json, std::ostream& out) {
   }
   out << "machine   " << header.machine << "\norigin    " << header.origin << '\n';
   if (header.sm_clock_ghz > 0) out << fmt::format("SM clock  {} GHz\n", header.sm_clock_ghz);
+  for (const auto& [fact, value] : header.facts) out << fmt::format("{:<9} {}\n", fact, value);
   out << '\n';
   print_table(rows, 3, out);
 }

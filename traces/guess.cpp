@@ -45,6 +45,8 @@ Guess guess(std::string_view head, std::string_view path) {
   // A record's own header starts with bytes below ' '.
   if (head.empty() || !std::all_of(head.begin(), head.end(), is_text))
     return {"holds binary data of another kind", "traces are made by marrow import"};
+  if (head.find("\"schema\":\"marrow.capture/") != std::string_view::npos)
+    return {"looks like a capture of marrow-capture", import_as("capture")};
   if (head.front() == '{' || head.front() == '[')
     return {"looks like JSON", "no importer reads JSON; see marrow import --help"};
   const std::string_view line = head.substr(0, head.find_first_of("\r\n"));

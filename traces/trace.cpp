@@ -52,6 +52,18 @@ Run run_from(const v1::Run& in) {
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
   out.epoch_ns = in.epoch_ns();
+  out.words.reserve(static_cast<std::size_t>(in.words_size()));
+  for (const v1::PlacedWord& word : in.words()) {
+    PlacedWord& w = out.words.emplace_back();
+    w = {word.word(), word.queue(), word.first_entry(), word.address(), {}};
+    for (const v1::Sight& sight : word.seen())
+      w.seen.push_back({sight.warp(), sight.cycles(), sight.far()});
+  }
+  out.put_cycles = in.put_cycles();
+  out.put_unstamped_cycles = in.put_unstamped_cycles();
+  out.consumer = in.consumer();
+  out.consumer_clock_bound_ns = in.consumer_clock_bound_ns();
+  out.clock_changed = in.clock_changed();
   return out;
 }
 
@@ -184,7 +196,9 @@ void Reader::Impl::open() {
   load();
   if (!record->has_header()) fail({"the first record is no header", kAgain});
   const v1::Header& in = record->header();
-  header = {in.machine(), in.origin(), in.sm_clock_ghz()};
+  header = {in.machine(), in.origin(), in.sm_clock_ghz(), {}, in.l2_near_cycles(),
+            in.l2_far_cycles()};
+  header.facts.insert(in.facts().begin(), in.facts().end());
   loaded = false;
 }
 
@@ -368,6 +382,9 @@ Writer::Writer(const std::string& path, const Header& header, int gzip_level)
   out.set_machine(header.machine);
   out.set_origin(header.origin);
   out.set_sm_clock_ghz(header.sm_clock_ghz);
+  for (const auto& [key, value] : header.facts) (*out.mutable_facts())[key] = value;
+  out.set_l2_near_cycles(header.l2_near_cycles);
+  out.set_l2_far_cycles(header.l2_far_cycles);
   impl_->put(true);
 }
 
@@ -400,6 +417,24 @@ void Writer::run(const Run& run) {
   out.set_puts_per_lane(run.puts_per_lane);
   for (const std::string& stage : run.measured_stages) out.add_measured_stages(stage);
   out.set_epoch_ns(run.epoch_ns);
+  for (const PlacedWord& word : run.words) {
+    v1::PlacedWord& w = *out.add_words();
+    w.set_word(word.word);
+    w.set_queue(word.queue);
+    w.set_first_entry(word.first_entry);
+    w.set_address(word.address);
+    for (const Sight& sight : word.seen) {
+      v1::Sight& s = *w.add_seen();
+      s.set_warp(sight.warp);
+      s.set_cycles(sight.cycles);
+      s.set_far(sight.far);
+    }
+  }
+  out.set_put_cycles(run.put_cycles);
+  out.set_put_unstamped_cycles(run.put_unstamped_cycles);
+  out.set_consumer(run.consumer);
+  out.set_consumer_clock_bound_ns(run.consumer_clock_bound_ns);
+  out.set_clock_changed(run.clock_changed);
   impl_->put(true);
 }
 

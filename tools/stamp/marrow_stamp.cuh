@@ -20,7 +20,9 @@
 // tell the difference (StampAbout::cycles_per_put_unstamped).
 #pragma once
 
+#if __has_include(<cuda_runtime.h>)
 #include <cuda_runtime.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -265,6 +267,7 @@ inline void write_stamped(const std::string& path, const StampAbout& about,
   }
 }
 
+#if __has_include(<cuda_runtime.h>)
 /// The stamps' memory on the current GPU. All throw std::runtime_error on an error of CUDA.
 class Stamps {
  public:
@@ -330,5 +333,6 @@ class Stamps {
   }
   StampView view_;
 };
+#endif
 
 }  // namespace marrow
