@@ -144,10 +144,13 @@ void info(const std::string& file, bool json, std::ostream& out) {
                       totals.measured ? fmt::format("{:.1f}", totals.duration_ns() / 1000) : "-"});
   }
   if (json) {
-    out << Json{{"schema", "marrow.trace.info/1"},     {"file", file},
-                {"machine", header.machine},           {"origin", header.origin},
-               {"facts", header.facts},
-                {"sm_clock_ghz", header.sm_clock_ghz}, {"runs", runs}}
+    out << Json{{"schema", "marrow.trace.info/1"},
+                {"file", file},
+                {"machine", header.machine},
+                {"origin", header.origin},
+                {"facts", header.facts},
+                {"sm_clock_ghz", header.sm_clock_ghz},
+                {"runs", runs}}
                .dump(2, ' ', false, Json::error_handler_t::replace)
         << '\n';
     return;

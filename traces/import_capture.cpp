@@ -1,5 +1,5 @@
-// Captures of marrow-capture and of the stamping wrapper: JSON lines, a header, then for each run its
-// description and a row a put, then the counts.
+// Captures of marrow-capture and of the stamping wrapper: JSON lines, a header, then for each run
+// its description and a row a put, then the counts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,9 +50,10 @@ class Importer {
         fail("is neither a run, nor a put, nor the end", kWhole);
     }
     if (!ended_)
-      throw InputError(path_, fmt::format("the file is cut short: it ends at line {}, without its "
-                                          "counts",
-                                          lines_.number()),
+      throw InputError(path_,
+                       fmt::format("the file is cut short: it ends at line {}, without its "
+                                   "counts",
+                                   lines_.number()),
                        kWhole);
     writer_->close();
   }
@@ -68,7 +69,8 @@ class Importer {
     return line;
   }
   const Json& need(const Json& object, const char* key) const {
-    if (!object.is_object() || !object.contains(key)) fail(fmt::format("'{}' is missing", key), kWhole);
+    if (!object.is_object() || !object.contains(key))
+      fail(fmt::format("'{}' is missing", key), kWhole);
     return object[key];
   }
   std::uint64_t whole(const Json& value, const char* what, std::uint64_t max = kMaxU32) const {
@@ -81,7 +83,8 @@ class Importer {
     return static_cast<std::uint32_t>(whole(need(object, key), key));
   }
   double number(const Json& value, const char* what) const {
-    if (!value.is_number()) fail(fmt::format("{}: {} is no number", what, shown(value.dump())), kWhole);
+    if (!value.is_number())
+      fail(fmt::format("{}: {} is no number", what, shown(value.dump())), kWhole);
     return value.get<double>();
   }
   /// 0 where the key is missing or null.

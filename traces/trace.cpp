@@ -196,8 +196,8 @@ void Reader::Impl::open() {
   load();
   if (!record->has_header()) fail({"the first record is no header", kAgain});
   const v1::Header& in = record->header();
-  header = {in.machine(), in.origin(), in.sm_clock_ghz(), {}, in.l2_near_cycles(),
-            in.l2_far_cycles()};
+  header = {in.machine(), in.origin(),         in.sm_clock_ghz(),
+            {},           in.l2_near_cycles(), in.l2_far_cycles()};
   header.facts.insert(in.facts().begin(), in.facts().end());
   loaded = false;
 }

@@ -26,7 +26,7 @@ enum class OpKind : std::uint8_t {
 struct Header {
   std::string machine;
   std::string origin;
-  double sm_clock_ghz = 0;  ///< 0: no captured times
+  double sm_clock_ghz = 0;                        ///< 0: no captured times
   std::map<std::string, std::string> facts = {};  ///< of a capture's machine; none that names it
   double l2_near_cycles = 0;  ///< mean of Sight::cycles over near lines, or over all
   double l2_far_cycles = 0;   ///< and over far ones; 0: there are none, or nothing was measured
@@ -73,7 +73,7 @@ struct Run {
   std::string consumer = {};           ///< device, peer, host, nic; empty: not told
   /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
   double consumer_clock_bound_ns = 0;
-  bool clock_changed = false;          ///< the SM clock moved meanwhile
+  bool clock_changed = false;  ///< the SM clock moved meanwhile
 };
 
 struct Measured {

@@ -224,8 +224,7 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   replay.on_measured = [&](std::uint32_t, const trace::Run&, const trace::Op& op) {
     collector.measured(op);
   };
-  replay.place = [&](const trace::Run& run, const config::Recipe& recipe,
-                     const QueueLayout& layout,
+  replay.place = [&](const trace::Run& run, const config::Recipe& recipe, const QueueLayout& layout,
                      Placement& drawn) { placement.apply(run, recipe, layout, drawn); };
   replay.on_run_end = [&](std::uint32_t, const trace::Run& run) {
     const Samples& samples = collector.samples();

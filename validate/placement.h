@@ -1,5 +1,5 @@
-// Which lines are near and which are far: as a capture recorded it, or inferred from its uncontended
-// runs.
+// Which lines are near and which are far: as a capture recorded it, or inferred from its
+// uncontended runs.
 #pragma once
 
 #include <cstdint>

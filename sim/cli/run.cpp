@@ -182,8 +182,8 @@ int run(const Arguments& arguments) {
     options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
                         Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
   } else if (sm_clock_ghz > 0 && arguments.protocol.empty() && arguments.placement.empty()) {
-    placement = validate::KnownPlacement(reader, base, options.config_dir, arguments.seed,
-                                         base_spec);
+    placement =
+        validate::KnownPlacement(reader, base, options.config_dir, arguments.seed, base_spec);
     if (!placement.empty())
       options.place = [&](const trace::Run& r, const config::Recipe& recipe,
                           const QueueLayout& layout,

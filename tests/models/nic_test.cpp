@@ -594,7 +594,8 @@ TEST_F(Nics, ReachesALongPutTheLineRateLessHeaders) {
   EXPECT_EQ((at.back() - at.front()) / 7, ((1 << 20) + 1024 * 20 + 10) * kNs);
 }
 
-// --------------------------------------------------------------- marrow-capture's put, NIC modelled
+// --------------------------------------------------------------- marrow-capture's put, NIC
+// modelled
 
 /// A lane of the capture program whose memory and NIC are the model's; time passes only while it
 /// polls.
@@ -700,8 +701,8 @@ class CapturePut : public Nics, public testing::WithParamInterface<bool> {
   ModelLane lane_of(const capture::NicQueue& queue) {
     return lane_of(queue, [this](std::uint64_t value) {
       rung.push_back(value);
-      software[0]->issue(AccessKind::kStore,
-                         layout.address(program, program.nic.doorbell, 0, 0), now_ps(), value);
+      software[0]->issue(AccessKind::kStore, layout.address(program, program.nic.doorbell, 0, 0),
+                         now_ps(), value);
     });
   }
   capture::NicPut put(ModelLane& lane, const capture::NicQueue& queue, std::uint64_t index,
@@ -779,7 +780,7 @@ TEST_P(CapturePut, AnAnswerThatDoesNotComeEndsTheWaitToo) {
   EXPECT_EQ(result.polls, 3u);
 }
 INSTANTIATE_TEST_SUITE_P(Protocols, CapturePut, testing::Bool(),
-                         [](const auto& info) { return info.param ? "ibgda" : "gdaki"; });
+                         [](const auto& test) { return test.param ? "ibgda" : "gdaki"; });
 
 }  // namespace
 }  // namespace marrow::nic

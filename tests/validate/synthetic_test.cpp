@@ -313,8 +313,11 @@ TEST_F(Capture, ARecordedPlacementIsUsedAsItIsAlsoOfContendedRuns) {
       for (std::uint64_t first = 0; first < (program.words[w].entry_bytes ? 240 : 1);
            first += step) {
         const std::uint64_t address = layout.address(program, w, 0, first);
-        trace::PlacedWord word{program.words[w].name, 0, static_cast<std::uint32_t>(first),
-                               0x7f0000000000 + address, {}};
+        trace::PlacedWord word{program.words[w].name,
+                               0,
+                               static_cast<std::uint32_t>(first),
+                               0x7f0000000000 + address,
+                               {}};
         for (const trace::Lane& lane : run.lanes) {
           const bool far = truth.is_far(*lane.sm, address);
           word.seen.push_back({lane.warp,

@@ -26,12 +26,10 @@ struct Planned {
 std::optional<int> find_peer(const Options& options, int gpus) {
   for (int peer = 0; peer < gpus; ++peer) {
     if (peer == options.device || (options.peer && *options.peer != peer)) continue;
-    int there = 0, back = 0, atomics = 0;
+    int there = 0, back = 0;
     MARROW_CUDA(cudaDeviceCanAccessPeer(&there, options.device, peer));
     MARROW_CUDA(cudaDeviceCanAccessPeer(&back, peer, options.device));
-    MARROW_CUDA(cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported,
-                                          options.device, peer));
-    if (there && back && atomics) return peer;
+    if (there && back) return peer;
   }
   if (options.peer)
     throw InputError("--peer",

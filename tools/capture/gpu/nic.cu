@@ -228,10 +228,8 @@ double NicRunner::Impl::run(const Configuration& c, bool stamps, std::vector<Rec
                            spans.get(),
                            gave_up.get()};
   const bool ibgda = c.protocol == Protocol::kIbgda;
-  if (stamps)
-    nic_puts_kernel<true><<<c.warps, 32> > >(ibgda, a);
-  else
-    nic_puts_kernel<false><<<c.warps, 32> > >(ibgda, a);
+  const auto kernel = stamps ? nic_puts_kernel<true> : nic_puts_kernel<false>;
+  kernel<<<c.warps, 32> > >(ibgda, a);
   MARROW_LAUNCHED("nic_puts_kernel");
   MARROW_CUDA(cudaDeviceSynchronize());
   if (const u32 how = gave_up.values()[0])

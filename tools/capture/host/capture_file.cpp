@@ -19,28 +19,6 @@ std::string list(const std::vector<std::string>& members) {
   return text + ']';
 }
 
-/// A real NIC gets mlx5 entries; the recipes that end at a NIC have other names.
-const char* recipe_of(const Configuration& c) {
-  if (c.consumer != Consumer::kNic) return name(c.protocol);
-  return c.protocol == Protocol::kIbgda ? "nvshmem-ibgda" : "gdaki";
-}
-
-Object choices_of(const Configuration& c) {
-  Object choices;
-  if (c.consumer == Consumer::kNic)
-    return c.protocol == Protocol::kIbgda ? choices : choices.add("batch", std::to_string(c.batch));
-  choices.add("batch", std::to_string(c.batch));
-  if (c.on_host())
-    return choices.add("fence_wqe", name(c.fence_wqe)).add("fence_db", name(c.fence_db));
-  if (c.consumer == Consumer::kPeer)
-    choices.add("doorbell_in", "peer");
-  else if (c.consumer == Consumer::kDevice)
-    choices.add("doorbell_in", c.doorbell_in_host ? "host" : "gpu");
-  if (c.store_bytes != 0) choices.add("store_bytes", std::to_string(c.store_bytes));
-  if (c.fence_wqe != Fence::kGpu) choices.add("fence_wqe", name(c.fence_wqe));
-  return choices;
-}
-
 std::string word_text(const PlacedWord& word) {
   std::vector<double> warps, cycles, far;
   for (const Sight& sight : word.seen) {
@@ -69,8 +47,9 @@ std::string run_text(const Run& run, const std::vector<Stage>& stages, std::uint
   }
   for (const PlacedWord& word : run.words) words.push_back(word_text(word));
 
-  Object object;
-  object.add("run", run.name).add("protocol", recipe_of(c)).add("choices", choices_of(c));
+  Object object, chosen;
+  for (const auto& [choice, value] : choices(c)) chosen.add(choice, value);
+  object.add("run", run.name).add("protocol", recipe(c)).add("choices", chosen);
   object.add("consumer", name(c.consumer)).add("repeat", run.repeat);
   object.add("warps", c.warps).add("queues", c.queues).add("puts_per_warp", c.puts);
   object.add("wait_every", c.wait_every).add("bytes", c.bytes).add("gap_cycles", c.gap_cycles);

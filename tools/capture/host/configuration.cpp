@@ -37,6 +37,31 @@ const char* name(Fence fence) {
   return fence == Fence::kNone ? "none" : fence == Fence::kGpu ? "gpu" : "sys";
 }
 
+const char* recipe(const Configuration& c) {
+  if (c.consumer != Consumer::kNic) return name(c.protocol);
+  return c.protocol == Protocol::kIbgda ? "nvshmem-ibgda" : "gdaki";
+}
+
+std::map<std::string, std::string> choices(const Configuration& c) {
+  std::map<std::string, std::string> choices;
+  if (c.consumer == Consumer::kNic) {
+    if (c.protocol == Protocol::kGdaki) choices["batch"] = std::to_string(c.batch);
+    return choices;
+  }
+  choices["batch"] = std::to_string(c.batch);
+  if (c.on_host()) {
+    choices["fence_wqe"] = name(c.fence_wqe);
+    choices["fence_db"] = name(c.fence_db);
+    return choices;
+  }
+  choices["doorbell_in"] = c.consumer == Consumer::kPeer ? "peer"
+                           : c.doorbell_in_host          ? "host"
+                                                         : "gpu";
+  if (c.store_bytes != 0) choices["store_bytes"] = std::to_string(c.store_bytes);
+  if (c.fence_wqe != Fence::kGpu) choices["fence_wqe"] = name(c.fence_wqe);
+  return choices;
+}
+
 std::string description(const Configuration& c) {
   std::string text = name(c.protocol);
   text += std::string(", ") + name(c.consumer) + " consumer";

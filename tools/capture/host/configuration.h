@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,10 +33,15 @@ struct Configuration {
   }
 };
 
-/// The recipe's name: "capture-ibgda".
-const char* name(Protocol protocol);
+const char* name(Protocol protocol);  ///< "capture-ibgda", also the name of its recipe
 const char* name(Consumer consumer);
 const char* name(Fence fence);
+
+/// The recipe whose steps are run. A real NIC gets mlx5 entries, and the recipes that end at a NIC
+/// have other names: "nvshmem-ibgda".
+const char* recipe(const Configuration& configuration);
+/// What of the recipe's choices is not as it is by default, and those that a reader looks for.
+std::map<std::string, std::string> choices(const Configuration& configuration);
 
 /// For a person: "capture-ibgda device gpu-doorbell warps 8 queues 1".
 std::string description(const Configuration& configuration);
