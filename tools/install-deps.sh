@@ -12,7 +12,7 @@ packages=(
   libyaml-cpp-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libfmt-dev libcli11-dev
   libgtest-dev libbenchmark-dev
   libboost-mpi1.81-dev libopenmpi-dev openmpi-bin # studies over several machines
-  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours
+  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours; marrow-capture drives a NIC
 )
 
 say() { echo "install-deps: $*"; }

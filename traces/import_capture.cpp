@@ -154,6 +154,8 @@ class Importer {
       run_.choices[key] = value.get<std::string>();
     }
     run_.consumer = text(line, "consumer");
+    if (line.contains("consumer_sm") && !line["consumer_sm"].is_null())
+      run_.consumer_sm = whole32(line, "consumer_sm");
     run_.queues = whole32(line, "queues");
     run_.puts_per_lane = whole(need(line, "puts_per_warp"), "puts_per_warp");
     run_.epoch_ns = whole(need(line, "epoch_ns"), "epoch_ns", kMaxU64);
@@ -197,6 +199,9 @@ class Importer {
       word.seen.push_back({static_cast<std::uint32_t>(whole(warps[i], "warps")),
                            static_cast<std::uint32_t>(whole(cycles[i], "cycles")),
                            whole(far[i], "far", 1) != 0});
+    if (json.contains("consumer_cycles"))
+      word.from_consumer = {0, whole32(json, "consumer_cycles"),
+                            whole(need(json, "consumer_far"), "consumer_far", 1) != 0};
     return word;
   }
 

@@ -55,13 +55,16 @@ Run run_from(const v1::Run& in) {
   out.words.reserve(static_cast<std::size_t>(in.words_size()));
   for (const v1::PlacedWord& word : in.words()) {
     PlacedWord& w = out.words.emplace_back();
-    w = {word.word(), word.queue(), word.first_entry(), word.address(), {}};
+    w = {word.word(), word.queue(), word.first_entry(), word.address(), {}, std::nullopt};
+    if (word.has_from_consumer())
+      w.from_consumer = {0, word.from_consumer().cycles(), word.from_consumer().far()};
     for (const v1::Sight& sight : word.seen())
       w.seen.push_back({sight.warp(), sight.cycles(), sight.far()});
   }
   out.put_cycles = in.put_cycles();
   out.put_unstamped_cycles = in.put_unstamped_cycles();
   out.consumer = in.consumer();
+  if (in.consumer_sm_known()) out.consumer_sm = in.consumer_sm();
   out.consumer_clock_bound_ns = in.consumer_clock_bound_ns();
   out.clock_changed = in.clock_changed();
   return out;
@@ -423,6 +426,10 @@ void Writer::run(const Run& run) {
     w.set_queue(word.queue);
     w.set_first_entry(word.first_entry);
     w.set_address(word.address);
+    if (word.from_consumer) {
+      w.mutable_from_consumer()->set_cycles(word.from_consumer->cycles);
+      w.mutable_from_consumer()->set_far(word.from_consumer->far);
+    }
     for (const Sight& sight : word.seen) {
       v1::Sight& s = *w.add_seen();
       s.set_warp(sight.warp);
@@ -433,6 +440,8 @@ void Writer::run(const Run& run) {
   out.set_put_cycles(run.put_cycles);
   out.set_put_unstamped_cycles(run.put_unstamped_cycles);
   out.set_consumer(run.consumer);
+  out.set_consumer_sm(run.consumer_sm.value_or(0));
+  out.set_consumer_sm_known(run.consumer_sm.has_value());
   out.set_consumer_clock_bound_ns(run.consumer_clock_bound_ns);
   out.set_clock_changed(run.clock_changed);
   impl_->put(true);

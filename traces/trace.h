@@ -54,6 +54,7 @@ struct PlacedWord {
   std::uint32_t first_entry = 0;
   std::uint64_t address = 0;  ///< virtual
   std::vector<Sight> seen;
+  std::optional<Sight> from_consumer = std::nullopt;  ///< from Run::consumer_sm; no warp
 };
 
 struct Run {
@@ -71,6 +72,7 @@ struct Run {
   double put_cycles = 0;               ///< mean of a put, from a warp's first put to its last
   double put_unstamped_cycles = 0;     ///< the same of a run without stamps; 0: not measured
   std::string consumer = {};           ///< device, peer, host, nic; empty: not told
+  std::optional<std::uint32_t> consumer_sm = std::nullopt;  ///< of a warp on the same GPU
   /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
   double consumer_clock_bound_ns = 0;
   bool clock_changed = false;  ///< the SM clock moved meanwhile

@@ -456,16 +456,16 @@ InferredPlacement recorded_placement(const trace::Header& header, const trace::R
                                  layout.region_begin(it->region);
     const std::string& region = program.regions[it->region].name;
     const std::uint64_t lines = it->entry_bytes ? Placement::kPageBytes / Placement::kLineBytes : 1;
-    for (const trace::Sight& sight : placed.seen) {
-      const auto sm = sm_of.find(sight.warp);
-      if (sm == sm_of.end()) continue;
-      placement.see_side(sm->second, region, offset / Placement::kPageBytes, sight.far, true);
+    const auto see = [&](std::uint32_t sm, const trace::Sight& sight) {
+      placement.see_side(sm, region, offset / Placement::kPageBytes, sight.far, true);
       const double mean = sight.far ? header.l2_far_cycles : header.l2_near_cycles;
-      if (mean == 0) continue;
+      if (mean == 0) return;
       for (std::uint64_t i = 0; i < lines; ++i)
-        placement.see_distance(sm->second, region, offset / Placement::kLineBytes + i,
-                               sight.cycles - mean);
-    }
+        placement.see_distance(sm, region, offset / Placement::kLineBytes + i, sight.cycles - mean);
+    };
+    for (const trace::Sight& sight : placed.seen)
+      if (const auto sm = sm_of.find(sight.warp); sm != sm_of.end()) see(sm->second, sight);
+    if (placed.from_consumer && run.consumer_sm) see(*run.consumer_sm, *placed.from_consumer);
   }
   return placement;
 }

@@ -316,8 +316,10 @@ class CaptureFile : public testing::Test {
         run.records.push_back(r);
       }
     run.consumed = {{{50, 60, 300}, {150, 60, 300}, {1050, 60, 300}, {1150.5, 60, 300}}};
-    run.words = {{"resv", 0, 0, 0x7f0000000000, {{0, 330, false}, {1, 540, true}}},
-                 {"entry", 0, 64, 0x7f0000201000, {{0, 541, true}, {1, 329, false}}}};
+    run.consumer_sm = 7;
+    run.words = {
+        {"resv", 0, 0, 0x7f0000000000, {{0, 330, false}, {1, 540, true}}, Sight{0, 333, false}},
+        {"entry", 0, 64, 0x7f0000201000, {{0, 541, true}, {1, 329, false}}}};
     return run;
   }
   std::string written(const capture::Run& run) const {
@@ -367,6 +369,10 @@ TEST_F(CaptureFile, DoesATraceHoldWhatTheCaptureHad) {
   EXPECT_EQ(run->words[0].seen[1].cycles, 540u);
   EXPECT_TRUE(run->words[0].seen[1].far);
   EXPECT_FALSE(run->words[1].seen[1].far);
+  EXPECT_EQ(run->consumer_sm, 7u);
+  ASSERT_TRUE(run->words[0].from_consumer);
+  EXPECT_EQ(run->words[0].from_consumer->cycles, 333u);
+  EXPECT_FALSE(run->words[1].from_consumer);
   // By start: warp 0's first, warp 1's first, warp 0's second, warp 1's second.
   trace::Op op;
   for (std::uint64_t i = 0; i < 4; ++i) {

@@ -1,6 +1,7 @@
 // marrow-capture: runs GPU-initiated puts on this machine and notes when each step happened.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 
@@ -80,12 +81,15 @@ Run captured(Runner& runner, const Configuration& c) {
   run.records = std::move(outcome.records);
   run.consumed = std::move(outcome.consumed);
   run.consumer_clock_bound_ns = outcome.consumer_clock_bound_ns;
-  run.words = runner.words(c, run.records);
+  run.consumer_sm = outcome.consumer_sm;
+  run.words = runner.words(c, run.records, run.consumer_sm);
   return run;
 }
 
 void capture_all(const Options& options) {
   const double begin = host_ns();
+  // No kernel is loaded while another one waits for what it will do.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   const int gpus = count_gpus(options.device);
   MARROW_CUDA(cudaInitDevice(options.device, cudaDeviceScheduleSpin, cudaInitDeviceFlagsAreValid));
   MARROW_CUDA(cudaSetDevice(options.device));

@@ -229,7 +229,10 @@ double NicRunner::Impl::run(const Configuration& c, bool stamps, std::vector<Rec
                            gave_up.get()};
   const bool ibgda = c.protocol == Protocol::kIbgda;
   const auto kernel = stamps ? nic_puts_kernel<true> : nic_puts_kernel<false>;
-  kernel<<<c.warps, 32> > >(ibgda, a);
+  // The formatter takes this file for C++03 and parts the brackets.
+  // clang-format off
+  kernel<<<c.warps, 32>>>(ibgda, a);
+  // clang-format on
   MARROW_LAUNCHED("nic_puts_kernel");
   MARROW_CUDA(cudaDeviceSynchronize());
   if (const u32 how = gave_up.values()[0])

@@ -46,6 +46,7 @@ struct ConsumerArguments {
   const char* from;  ///< payload, where it is moved
   char* to;
   Consumed* consumed;  ///< [queue][entry]
+  u32* sm;             ///< where the consumer runs
 };
 
 template <bool kStamps>
@@ -226,6 +227,7 @@ __device__ __forceinline__ void consume_beside(const ConsumerArguments& a) {
   const int lane = threadIdx.x;
   u64 head[kMaxQueues];
   for (int q = 0; q < a.queue_count; q++) head[q] = 0;
+  if (lane == 0) *a.sm = sm_now();
   u64 done = 0, look = 0;
   while (done < a.total && ++look < a.looks) {
     for (int q = 0; q < a.queue_count; q++) {

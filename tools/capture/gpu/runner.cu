@@ -85,6 +85,7 @@ Runner::Runner(int device, std::optional<int> peer)
       host_(kArenaBytes),
       spans_(kMaxWarps),
       gave_up_(1),
+      consumer_sm_(1),
       sink_(8) {
   if (!peer) return;
   enable_peer_access(device, *peer);
@@ -246,7 +247,8 @@ void Runner::launch(const Configuration& c, bool stamps, DeviceArray<Record>& re
       c.bytes,
       gpu_.get() + kPayloadAt,
       c.consumer == Consumer::kPeer ? peer_->memory.get() + kPayloadAt : nullptr,
-      consumed.get()};
+      consumed.get(),
+      consumer_sm_.get()};
   if (c.consumer == Consumer::kPeer) {
     const OnDevice there(peer_->device);
     peer_consumer_kernel<<<1, 32, 0, peer_->stream>>>(consumer);
@@ -328,6 +330,7 @@ Outcome Runner::run(const Configuration& c, bool stamps) {
     throw_if_gave_up(c);
     if (stamps) {
       outcome.records = records.values();
+      if (c.consumer == Consumer::kDevice) outcome.consumer_sm = consumer_sm_.values()[0];
       const std::uint64_t epoch = epoch_ns(outcome.records);
       // The peer's globaltimer is not this one's: tell what it says, as the older captures do.
       const auto all = consumed->values();
@@ -403,8 +406,8 @@ void Runner::find_sides() {
   far_cycles_ = mean(far);
 }
 
-std::vector<PlacedWord> Runner::words(const Configuration& c,
-                                      const std::vector<Record>& records) const {
+std::vector<PlacedWord> Runner::words(const Configuration& c, const std::vector<Record>& records,
+                                      std::optional<std::uint32_t> consumer_sm) const {
   const std::uint64_t entries = std::min<std::uint64_t>(c.total() / c.queues, kDepth);
   std::vector<PlacedWord> words;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
@@ -420,6 +423,8 @@ std::vector<PlacedWord> Runner::words(const Configuration& c,
       const std::uint32_t sm = records[std::size_t{warp} * c.puts].sm;
       word.seen.push_back({warp, cycles_.at(sm).at(i), far_.at(sm).at(i)});
     }
+    if (consumer_sm)
+      word.from_consumer = {0, cycles_.at(*consumer_sm).at(i), far_.at(*consumer_sm).at(i)};
     words.push_back(std::move(word));
   }
   return words;

@@ -16,6 +16,7 @@ struct Outcome {
   std::vector<Record> records;  ///< empty without stamps
   std::vector<std::vector<Consumption>> consumed;
   std::optional<double> consumer_clock_bound_ns;
+  std::optional<std::uint32_t> consumer_sm;  ///< of a warp of the same GPU
   double cycles_per_put = 0;
 };
 
@@ -30,7 +31,8 @@ class Runner {
 
   /// Where the words lie that the records' warps used, as measured by find_sides().
   std::vector<PlacedWord> words(const Configuration& configuration,
-                                const std::vector<Record>& records) const;
+                                const std::vector<Record>& records,
+                                std::optional<std::uint32_t> consumer_sm) const;
 
   /// How far every line of every queue is from every SM; once, while nothing runs.
   void find_sides();
@@ -67,7 +69,7 @@ class Runner {
   tools::DeviceArray<char> gpu_;  ///< queues, counters, doorbells, rings
   tools::HostArray<char> host_;   ///< the same in host memory
   tools::DeviceArray<Span> spans_;
-  tools::DeviceArray<u32> gave_up_;
+  tools::DeviceArray<u32> gave_up_, consumer_sm_;
   tools::DeviceArray<u64> sink_;
   tools::Stream stream_;
   std::unique_ptr<Peer> peer_;

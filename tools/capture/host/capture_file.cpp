@@ -29,6 +29,9 @@ std::string word_text(const PlacedWord& word) {
   Object object;
   object.add("word", word.word).add("queue", word.queue).add("first_entry", word.first_entry);
   object.add("address", word.address);
+  if (word.from_consumer)
+    object.add("consumer_cycles", word.from_consumer->cycles)
+        .add("consumer_far", word.from_consumer->far ? 1 : 0);
   object.add_list("warps", warps).add_list("cycles", cycles).add_list("far", far);
   return object.text();
 }
@@ -50,7 +53,8 @@ std::string run_text(const Run& run, const std::vector<Stage>& stages, std::uint
   Object object, chosen;
   for (const auto& [choice, value] : choices(c)) chosen.add(choice, value);
   object.add("run", run.name).add("protocol", recipe(c)).add("choices", chosen);
-  object.add("consumer", name(c.consumer)).add("repeat", run.repeat);
+  object.add("consumer", name(c.consumer)).add("consumer_sm", run.consumer_sm);
+  object.add("repeat", run.repeat);
   object.add("warps", c.warps).add("queues", c.queues).add("puts_per_warp", c.puts);
   object.add("wait_every", c.wait_every).add("bytes", c.bytes).add("gap_cycles", c.gap_cycles);
   object.add("sm_clock_ghz", run.sm_clock_ghz).add("clock_changed", run.clock_changed);

@@ -33,6 +33,7 @@ struct PlacedWord {
   std::uint32_t first_entry;  ///< 0 where it is no ring
   std::uint64_t address;      ///< virtual; its memory is physically contiguous in 2 MiB pages
   std::vector<Sight> seen;    ///< from each warp of this queue
+  std::optional<Sight> from_consumer = std::nullopt;  ///< where it is a warp of this GPU; no warp
 };
 
 struct Run {
@@ -43,6 +44,7 @@ struct Run {
   bool clock_changed = false;
   /// Of the consumer's clock against the GPU's; nothing where both are one.
   std::optional<double> consumer_clock_bound_ns;
+  std::optional<std::uint32_t> consumer_sm;        ///< where it is a warp of this GPU
   double cycles_per_put = 0;                       ///< from a warp's first put to its last, mean
   double cycles_per_put_unstamped = 0;             ///< the same of a run without stamps
   std::vector<Record> records;                     ///< warp after warp
