@@ -79,7 +79,6 @@ void print_table(const std::vector<std::vector<std::string>>& rows, std::size_t 
 
 const std::vector<ImportFormat>& import_formats() {
   static const std::vector<ImportFormat> formats = {
-      {"capture", "puts as marrow-capture or the stamping wrapper wrote them", import_capture},
       {"host-consumer-csv", "puts into queues in host memory, a CPU thread consumes",
        import_host_consumer_csv},
       {"device-consumer-csv", "puts into queues in GPU memory, a warp on another SM consumes",
@@ -87,6 +86,7 @@ const std::vector<ImportFormat>& import_formats() {
       {"peer-consumer-csv", "puts into queues in GPU memory, a warp on another GPU consumes",
        import_peer_consumer_csv},
       {"workload-yaml", "a workload described by hand, nothing measured", import_workload_yaml},
+      {"capture", "puts as marrow-capture or the stamping wrapper wrote them", import_capture},
   };
   return formats;
 }
