@@ -475,10 +475,12 @@ void Machine::run(const RunSetup& setup) {
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
                : at == ConsumerProgram::Where::kPeer ? &peer_->consumer()
                                                      : static_cast<Consumer*>(&pe.warp);
-    // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
-    // last lane's SM.
+    // Where the trace does not say where the consumer ran: its block is the grid's last, on a
+    // neighbour of the last lane's SM.
     const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
-    pe.warp.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) % sm_count);
+    pe.warp.place(
+        run.consumer_sm.value_or(run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) %
+        sm_count);
     consumer->set_observer(&observer);
     consumer->start(&program, &layout, queues, &books.front(),
                     [&](std::uint32_t queue, std::uint64_t index) {

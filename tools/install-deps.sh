@@ -13,7 +13,7 @@ packages=(
   libsqlite3-dev # the importer of Nsight Systems exports
   libgtest-dev libbenchmark-dev
   libboost-mpi1.81-dev libopenmpi-dev openmpi-bin # studies over several machines
-  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours
+  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours; marrow-capture drives a NIC
 )
 
 say() { echo "install-deps: $*"; }

@@ -89,6 +89,7 @@ const std::vector<ImportFormat>& import_formats() {
       {"peer-consumer-csv", "puts into queues in GPU memory, a warp on another GPU consumes",
        import_peer_consumer_csv},
       {"workload-yaml", "a workload described by hand, nothing measured", import_workload_yaml},
+      {"capture", "puts as marrow-capture or the stamping wrapper wrote them", import_capture},
       {"perftest", "linux-rdma perftest (ib_write_lat, ib_read_bw, ...): tables or JSON",
        import_perftest},
       {"nvshmem-perftest", "NVSHMEM's perftest (shmem_put_latency, ...): tables or && PERF lines",
@@ -215,6 +216,7 @@ void info(Reader& reader, const std::string& name, bool json, std::ostream& out)
                 {"file", name},
                 {"machine", header.machine},
                 {"origin", header.origin},
+                {"facts", header.facts},
                 {"sm_clock_ghz", header.sm_clock_ghz},
                 {"counters", as_json(header.counters)},
                 {"runs", runs}}
@@ -224,6 +226,7 @@ void info(Reader& reader, const std::string& name, bool json, std::ostream& out)
   }
   out << "machine   " << header.machine << "\norigin    " << header.origin << '\n';
   if (header.sm_clock_ghz > 0) out << fmt::format("SM clock  {} GHz\n", header.sm_clock_ghz);
+  for (const auto& [fact, value] : header.facts) out << fmt::format("{:<9} {}\n", fact, value);
   if (rows.size() > 1) {
     out << '\n';
     print_table(rows, 3, out);

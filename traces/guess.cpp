@@ -73,6 +73,8 @@ Guess guess(std::string_view head, std::string_view path) {
   // A record's own header starts with bytes below ' '.
   if (head.empty() || !std::all_of(head.begin(), head.end(), is_text))
     return {"holds binary data of another kind", "traces are made by marrow import"};
+  if (head.find("\"schema\":\"marrow.capture/") != std::string_view::npos)
+    return {"looks like a capture of marrow-capture", import_as("capture"), "capture"};
   for (const Sign& sign : kSigns)
     if (head.find(sign.text) != std::string_view::npos)
       return {fmt::format("looks like {}", sign.what), import_as(sign.format),

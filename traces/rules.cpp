@@ -29,6 +29,17 @@ RunRules::RunRules(const Run& run) : measured_stages_(run.measured_stages.size()
     throw Fault{fmt::format("warp {} is listed twice among the lanes", *twice),
                 "give every lane its own number"};
   dense_ = warps_.back() == warps_.size() - 1;
+  for (const PlacedWord& word : run.words) {
+    if (word.queue >= run.queues)
+      throw Fault{fmt::format("word '{}' of queue {}: the run has {} queues", shown(word.word),
+                              word.queue, run.queues),
+                  "make or fetch it again"};
+    for (const Sight& sight : word.seen)
+      if (!has_lane(sight.warp))
+        throw Fault{fmt::format("word '{}' is seen from warp {}, which is not among the lanes",
+                                shown(word.word), sight.warp),
+                    "make or fetch it again"};
+  }
 
   for (const Summary& s : run.summaries)
     if (s.metric.empty() || s.statistic.empty() || !std::isfinite(s.value))

@@ -57,11 +57,29 @@ Run run_from(const v1::Run& in) {
   for (const v1::Summary& s : in.summaries())
     out.summaries.push_back({s.metric(), s.statistic(), s.value(), s.unit(), s.count(), s.note()});
   out.not_replayable = in.not_replayable();
+  out.words.reserve(static_cast<std::size_t>(in.words_size()));
+  for (const v1::PlacedWord& word : in.words()) {
+    PlacedWord& w = out.words.emplace_back();
+    w = {word.word(), word.queue(), word.first_entry(), word.address(), {}, std::nullopt};
+    if (word.has_from_consumer())
+      w.from_consumer = {0, word.from_consumer().cycles(), word.from_consumer().far()};
+    for (const v1::Sight& sight : word.seen())
+      w.seen.push_back({sight.warp(), sight.cycles(), sight.far()});
+  }
+  out.put_cycles = in.put_cycles();
+  out.put_unstamped_cycles = in.put_unstamped_cycles();
+  out.consumer = in.consumer();
+  if (in.consumer_sm_known()) out.consumer_sm = in.consumer_sm();
+  out.consumer_clock_bound_ns = in.consumer_clock_bound_ns();
+  out.clock_changed = in.clock_changed();
   return out;
 }
 
 Header header_from(const v1::Header& in) {
   Header out{in.machine(), in.origin(), in.sm_clock_ghz()};
+  out.facts.insert(in.facts().begin(), in.facts().end());
+  out.l2_near_cycles = in.l2_near_cycles();
+  out.l2_far_cycles = in.l2_far_cycles();
   for (const v1::Counter& c : in.counters()) {
     if (!std::isfinite(c.value()))
       throw Fault{fmt::format("counter '{}' is no number", shown(c.name())), kAgain};
@@ -386,6 +404,9 @@ Writer::Writer(const std::string& path, const Header& header, int gzip_level)
   out.set_machine(header.machine);
   out.set_origin(header.origin);
   out.set_sm_clock_ghz(header.sm_clock_ghz);
+  for (const auto& [key, value] : header.facts) (*out.mutable_facts())[key] = value;
+  out.set_l2_near_cycles(header.l2_near_cycles);
+  out.set_l2_far_cycles(header.l2_far_cycles);
   for (const Counter& counter : header.counters) {
     v1::Counter& c = *out.add_counters();
     c.set_device(counter.device);
@@ -436,6 +457,30 @@ void Writer::run(const Run& run) {
     s.set_note(summary.note);
   }
   out.set_not_replayable(run.not_replayable);
+  for (const PlacedWord& word : run.words) {
+    v1::PlacedWord& w = *out.add_words();
+    w.set_word(word.word);
+    w.set_queue(word.queue);
+    w.set_first_entry(word.first_entry);
+    w.set_address(word.address);
+    if (word.from_consumer) {
+      w.mutable_from_consumer()->set_cycles(word.from_consumer->cycles);
+      w.mutable_from_consumer()->set_far(word.from_consumer->far);
+    }
+    for (const Sight& sight : word.seen) {
+      v1::Sight& s = *w.add_seen();
+      s.set_warp(sight.warp);
+      s.set_cycles(sight.cycles);
+      s.set_far(sight.far);
+    }
+  }
+  out.set_put_cycles(run.put_cycles);
+  out.set_put_unstamped_cycles(run.put_unstamped_cycles);
+  out.set_consumer(run.consumer);
+  out.set_consumer_sm(run.consumer_sm.value_or(0));
+  out.set_consumer_sm_known(run.consumer_sm.has_value());
+  out.set_consumer_clock_bound_ns(run.consumer_clock_bound_ns);
+  out.set_clock_changed(run.clock_changed);
   impl_->put(true);
 }
 

@@ -37,6 +37,9 @@ struct Header {
   std::string origin;
   double sm_clock_ghz = 0;  ///< 0: no captured times
   std::vector<Counter> counters = {};
+  std::map<std::string, std::string> facts = {};  ///< of a capture's machine; none that names it
+  double l2_near_cycles = 0;  ///< mean of Sight::cycles over near lines, or over all
+  double l2_far_cycles = 0;   ///< and over far ones; 0: there are none, or nothing was measured
 };
 
 /// A number that sums up a run, as a benchmark prints it.
@@ -57,6 +60,23 @@ struct Lane {
   std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
 };
 
+/// How far a word's line is from the SM of a warp, measured while nothing else ran.
+struct Sight {
+  std::uint32_t warp = 0;
+  std::uint32_t cycles = 0;  ///< of a compare-and-swap, with the cost of reading the clock
+  bool far = false;
+};
+
+/// Where a word of a queue lay in GPU memory; of an entry ring, one 4 KiB page.
+struct PlacedWord {
+  std::string word;  ///< as the recipe calls it
+  std::uint32_t queue = 0;
+  std::uint32_t first_entry = 0;
+  std::uint64_t address = 0;  ///< virtual
+  std::vector<Sight> seen;
+  std::optional<Sight> from_consumer = std::nullopt;  ///< from Run::consumer_sm; no warp
+};
+
 struct Run {
   std::string name;
   std::string protocol;
@@ -71,6 +91,14 @@ struct Run {
   std::vector<Summary> summaries;  ///< what was measured of the run as a whole
   /// Why the run cannot be simulated; empty: it can. Only then may the protocol be empty.
   std::string not_replayable;
+  std::vector<PlacedWord> words = {};  ///< none: not known, to be inferred
+  double put_cycles = 0;               ///< mean of a put, from a warp's first put to its last
+  double put_unstamped_cycles = 0;     ///< the same of a run without stamps; 0: not measured
+  std::string consumer = {};           ///< device, peer, host, nic; empty: not told
+  std::optional<std::uint32_t> consumer_sm = std::nullopt;  ///< of a warp on the same GPU
+  /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
+  double consumer_clock_bound_ns = 0;
+  bool clock_changed = false;  ///< the SM clock moved meanwhile
 };
 
 struct Measured {
@@ -82,7 +110,8 @@ struct Measured {
   bool rang = false;
   bool timed_out = false;  ///< the program gave up waiting
   // the consumer's side, 0 where unknown
-  double consumer_seen_ns = 0;  ///< a GPU's globaltimer after Run::epoch_ns, or a CPU's own clock
+  /// A GPU's globaltimer after Run::epoch_ns; a CPU's own clock, unless that was translated.
+  double consumer_seen_ns = 0;
   double consumer_read_ns = 0;  ///< from seen until the entry was read
   double consumer_done_ns = 0;  ///< from read until the completion was written
 };

@@ -186,13 +186,13 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   comparison.trace = options.trace_file;
   comparison.machine = reader.header().machine;
 
-  InferredPlacement placement;
+  KnownPlacement placement;
   if (options.placement_from.empty()) {
-    placement = infer_placement(reader, base, options.config_dir, options.seed, base_spec);
+    placement = KnownPlacement(reader, base, options.config_dir, options.seed, base_spec);
     comparison.placement_runs = placement.runs();
   } else {
     trace::Reader other(options.placement_from);
-    placement = infer_placement(other, base, options.config_dir, options.seed, base_spec);
+    placement = KnownPlacement(other, base, options.config_dir, options.seed, base_spec);
   }
 
   // Captured cycles are of the clock that they were captured at.
@@ -226,8 +226,8 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   replay.on_measured = [&](std::uint32_t, const trace::Run&, const trace::Op& op) {
     collector.measured(op);
   };
-  replay.place = [&](const trace::Run&, const config::Recipe& recipe, const QueueLayout& layout,
-                     Placement& drawn) { placement.apply(recipe, layout, drawn); };
+  replay.place = [&](const trace::Run& run, const config::Recipe& recipe, const QueueLayout& layout,
+                     Placement& drawn) { placement.apply(run, recipe, layout, drawn); };
   replay.on_run_end = [&](std::uint32_t, const trace::Run& run) {
     const Samples& samples = collector.samples();
     const std::string kind = baseline_key(run);

@@ -265,17 +265,17 @@ int run(const Arguments& arguments) {
 
   // Where the trace itself tells how its words lay in the L2, the replay uses that.
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
-  validate::InferredPlacement placement;
+  validate::KnownPlacement placement;
   if (arguments.placement == "near" || arguments.placement == "far") {
     options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
                         Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
   } else if (sm_clock_ghz > 0 && arguments.protocols.empty() && arguments.placement.empty()) {
     placement =
-        validate::infer_placement(reader, base, options.config_dir, arguments.seed, base_spec);
+        validate::KnownPlacement(reader, base, options.config_dir, arguments.seed, base_spec);
     if (!placement.empty())
-      options.place = [&](const trace::Run&, const config::Recipe& recipe,
+      options.place = [&](const trace::Run& r, const config::Recipe& recipe,
                           const QueueLayout& layout,
-                          Placement& drawn) { placement.apply(recipe, layout, drawn); };
+                          Placement& drawn) { placement.apply(r, recipe, layout, drawn); };
   }
   std::set<std::string> protocols;
   std::map<std::string, std::vector<config::RecipeCost>> recipe_costs;

@@ -28,6 +28,9 @@ void import_device_consumer_csv(const std::string& in, const std::string& out,
 /// Puts into queues in GPU memory, consumed by a warp on another GPU.
 void import_peer_consumer_csv(const std::string& in, const std::string& out,
                               const ImportOptions& options = {});
+/// What marrow-capture or the stamping wrapper wrote (JSON lines, docs/capture.md).
+void import_capture(const std::string& in, const std::string& out,
+                    const ImportOptions& options = {});
 /// A workload described by hand; nothing in it is measured.
 void import_workload_yaml(const std::string& in, const std::string& out,
                           const ImportOptions& options = {});

@@ -1,4 +1,4 @@
-#include "tools/probe/statistics.h"
+#include "tools/common/statistics.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::string letters(const std::vector<bool>& far) {
   return text;
 }
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

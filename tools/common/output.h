@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "tools/probe/statistics.h"
+#include "tools/common/statistics.h"
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 /// The members of one JSON object, in the order in which they are added.
 class Object {
@@ -83,4 +83,4 @@ class MeasurementFile {
   bool done_ = false;
 };
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 inline double host_ns() {
   timespec t;
@@ -24,4 +24,4 @@ inline bool host_wait_for(const volatile std::uint64_t* word, std::uint64_t valu
   return true;
 }
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tools/probe/machine_facts.h"
+#include "tools/common/machine_facts.h"
 
-namespace marrow::probe {
+namespace marrow::tools {
 namespace {
 
 // The first 128 bytes of an H200's configuration space. lspci would say of the capability at 0x60:
@@ -93,4 +93,4 @@ TEST(ProbeFacts, TheProcessorIsReadAndTheDriver) {
 }
 
 }  // namespace
-}  // namespace marrow::probe
+}  // namespace marrow::tools

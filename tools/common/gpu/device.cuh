@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 /// A call of the CUDA runtime failed.
 class CudaError : public std::runtime_error {
@@ -24,12 +24,18 @@ class CudaError : public std::runtime_error {
   cudaError_t code_;
 };
 
+/// A wait reached its limit: what was waited for did not come.
+class StuckError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 inline void check(cudaError_t code, const char* call) {
   if (code != cudaSuccess) throw CudaError(call, code);
 }
-#define MARROW_CUDA(call) ::marrow::probe::check((call), #call)
+#define MARROW_CUDA(call) ::marrow::tools::check((call), #call)
 /// After a launch: did it start?
-#define MARROW_LAUNCHED(name) ::marrow::probe::check(cudaGetLastError(), "launch of " name)
+#define MARROW_LAUNCHED(name) ::marrow::tools::check(cudaGetLastError(), "launch of " name)
 
 // How often a kernel looks before it gives up, by the way that a look goes: about two seconds.
 constexpr std::uint64_t kGpuLooks = 10'000'000;
@@ -73,6 +79,30 @@ __device__ __forceinline__ bool wait_for(const std::uint64_t* word, std::uint64_
   }
   seen_after = look;
   return look < looks;
+}
+
+/// Makes a GPU the current one, and the old one again at the end.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    MARROW_CUDA(cudaGetDevice(&before_));
+    MARROW_CUDA(cudaSetDevice(device));
+  }
+  ~OnDevice() { cudaSetDevice(before_); }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+};
+
+inline void enable_peer_access(int from, int to) {
+  const OnDevice device(from);
+  const cudaError_t code = cudaDeviceEnablePeerAccess(to, 0);
+  if (code == cudaErrorPeerAccessAlreadyEnabled)
+    cudaGetLastError();  // forgets it
+  else
+    MARROW_CUDA(code);
 }
 
 /// Memory of the current device, zero at first.
@@ -164,4 +194,4 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -1,4 +1,4 @@
-#include "tools/probe/machine_facts.h"
+#include "tools/common/machine_facts.h"
 
 #include <fstream>
 #include <iterator>
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 namespace {
 
@@ -123,4 +123,4 @@ std::string read_driver_version(const std::string& text) {
   return std::regex_search(text, match, pattern) ? match[1].str() : "";
 }
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 /// The same measurement, some rounds of it. Samples of one round share its placement, its launch
 /// and the machine's mood, so they are not independent; rounds nearly are.
@@ -65,4 +65,4 @@ double agreement(const std::vector<bool>& a, const std::vector<bool>& b);
 /// "NFFN": one letter a line.
 std::string letters(const std::vector<bool>& far);
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

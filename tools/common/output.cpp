@@ -1,4 +1,4 @@
-#include "tools/probe/output.h"
+#include "tools/common/output.h"
 
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 
 #include "models/common/error.h"
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 namespace {
 
@@ -109,4 +109,4 @@ void MeasurementFile::commit(const Object& header) {
   done_ = true;
 }
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools

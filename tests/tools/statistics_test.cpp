@@ -1,4 +1,6 @@
 // Does the probe say of its samples what they bear out?
+#include "tools/common/statistics.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,9 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "tools/probe/statistics.h"
-
-namespace marrow::probe {
+namespace marrow::tools {
 namespace {
 
 /// "pages 0" -> its latencies.
@@ -146,4 +146,4 @@ TEST(ProbeStatistics, BlocksBearAStrayLineInAHundred) {
 }
 
 }  // namespace
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -1,4 +1,6 @@
 // Is a measurement file whole or absent, and its rows such that old readers read them?
+#include "tools/common/output.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -6,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/common/error.h"
-#include "tools/probe/output.h"
 
-namespace marrow::probe {
+namespace marrow::tools {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +133,4 @@ TEST_F(ProbeOutput, AFolderThatIsNotThereIsToldBeforeMeasuring) {
 }
 
 }  // namespace
-}  // namespace marrow::probe
+}  // namespace marrow::tools

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "tools/probe/output.h"
+#include "tools/common/output.h"
 
-namespace marrow::probe {
+namespace marrow::tools {
 
 /// The PCI Express capability of a function's configuration space (Device Control, Link Status).
 struct PcieFacts {
@@ -37,4 +37,4 @@ std::string read_driver_version(const std::string& text);
 /// A file's text; empty if it cannot be read.
 std::string file_text(const std::filesystem::path& file);
 
-}  // namespace marrow::probe
+}  // namespace marrow::tools
