@@ -64,7 +64,15 @@ void Stream::written(std::uint64_t address, Ps at_ps) {
     if (one.line == address / kLineBytes) one.at_ps = at_ps;
 }
 
+bool Stream::awaits(std::uint64_t address) const {
+  for (const Landed& one : landed_)
+    if (one.line == address / kLineBytes) return one.known < lane_->submitted;
+  return true;
+}
+
 void Stream::ended(std::uint64_t address) {
+  for (Landed& one : landed_)
+    if (one.line == address / kLineBytes) one.known = lane_->submitted;
   if (!runs_) return;
   runs_ = false;
   noticed_ps_ = lane_->at_ps;
