@@ -85,6 +85,7 @@ void Stream::ended(std::uint64_t address) {
   lane_->op_from_ps = kernel_.worked_ps;
   lane_->stage_from_ps = lane_->at_ps;
   if (!lane_->posts) return;
+  lane_->stage = Stage::kHostNotice;
   Journey& journey = lane_->journey;
   journey.start_ps = kernel_.worked_ps;
   journey.stage_ps = {};
