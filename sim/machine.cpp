@@ -76,14 +76,14 @@ void check_cpu_words(const Program& program, OpKind kind) {
   }
 }
 
-/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only looks,
-/// loads and stores.
+/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only
+/// looks, loads and stores.
 void check_proxy_words(const Program& program) {
   const auto check = [&](const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       const bool stores = step.op == StepOp::kStore;
-      const bool polls = step.op == StepOp::kPoll || step.op == StepOp::kAtomic ||
-                         step.op == StepOp::kSpin;
+      const bool polls =
+          step.op == StepOp::kPoll || step.op == StepOp::kAtomic || step.op == StepOp::kSpin;
       if (!stores && !polls && step.op != StepOp::kLoad && step.op != StepOp::kLook) continue;
       const Word& word = program.words[step.word];
       const MemoryKind memory = program.regions[word.region].memory;

@@ -195,8 +195,7 @@ Cell read_cell(const YamlNode& node, const Table& table) {
   cell.value = node.at("value").number();
   cell.unit = node.at("unit").text();
   if (const auto value = node.find("what")) cell.what = value->text();
-  if (const auto value = node.find("role"))
-    cell.role = role_named(*value);
+  if (const auto value = node.find("role")) cell.role = role_named(*value);
   if (const auto value = node.find("not_covered")) cell.not_covered = value->text();
   const auto run = node.find("run"), sweep = node.find("sweep"), less = node.find("less");
   if (!run && !sweep) {
@@ -498,8 +497,7 @@ void take_up(Job& job, const sim::ForkPool::Ended& ended) {
     return value.is_null() ? kNone : value.get<double>();
   };
   for (const auto& [key, spread] : report.items())
-    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2]),
-                        number(spread[3])};
+    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2]), number(spread[3])};
 }
 
 void run_all(std::vector<Job>& jobs, const MeasurementOptions& options) {
@@ -552,8 +550,7 @@ void write_summary(std::ostream& out, const std::vector<Prediction>& predictions
     if (group.rows == 0) continue;
     std::size_t within = 0;
     for (const Prediction& p : predictions)
-      within += p.fault.empty() && p.cell->role != Role::kShown &&
-                std::abs(p.error) <= kMissFrom &&
+      within += p.fault.empty() && p.cell->role != Role::kShown && std::abs(p.error) <= kMissFrom &&
                 (group.name == "all rows" || group.name == name(p.cell->role));
     out << fmt::format("{:<10} {:>5} {:>12.1f} % {:>7.1f} % {:>5} of {:<3}  {:+.0f} % in {}\n",
                        group.name, group.rows, 100 * group.median_abs_error,
@@ -596,7 +593,9 @@ Line fit_line(const std::vector<std::pair<double, double>>& points) {
 }
 
 Spread predict(const Cell& cell, const Sweep& sweep, const std::vector<Spread>& metrics) {
-  const auto scaled = [&](double value) { return Spread{value * cell.per_unit, kNone, kNone, kNone}; };
+  const auto scaled = [&](double value) {
+    return Spread{value * cell.per_unit, kNone, kNone, kNone};
+  };
   if (cell.take == Take::kValue) {
     const Spread& own = metrics.front();
     if (!cell.less.empty()) return scaled(own.median - metrics.at(1).median);

@@ -125,10 +125,10 @@ std::uint64_t Lane::operand(const Step& step, Value which) const {
     case Value::kDoorbell:
       return big_endian((next & 0xffff) << 8) | static_cast<std::uint64_t>(big_endian(queue << 8))
                                                     << 32;
-    case Value::kSubmitted:
-      return submitted;
     case Value::kCompleted:
       return completed;
+    case Value::kSubmitted:
+      return submitted;
     case Value::kRegister:
       return value[step.operand];
     case Value::kRegisterNext:
@@ -192,12 +192,12 @@ std::uint64_t Lane::wanted(const Step& step) const {
       return waits;
     case Until::kAnswered:
       return puts - step.block;
-    case Until::kEnded:
-      return submitted;
     case Until::kPresent:
       return index + 1;
     case Until::kAdvanced:
       return value[step.reg] + 1;
+    case Until::kEnded:
+      return submitted;
   }
   return 0;
 }

@@ -62,13 +62,13 @@ enum class StepOp : std::uint8_t {
   kPick,        ///< the register's value chooses the lane's queue to its peer
   kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
   kNext,        ///< end of that loop: jump to `target`
-  kLaunch,      ///< a CPU thread launches a kernel with the work gathered since the last
-  kCopy,        ///< a CPU thread copies the operation's payload, as `copy` says
   // of a proxy thread
-  kLook,   ///< one look at a word: goes on if there is something, else jumps
-  kAgain,  ///< end of what a look found: back to it, `count` times at most
-  kJump,   ///< to `target`
-  kPost,   ///< the steps that post the request at hand
+  kLook,    ///< one look at a word: goes on if there is something, else jumps
+  kAgain,   ///< end of what a look found: back to it, `count` times at most
+  kJump,    ///< to `target`
+  kPost,    ///< the steps that post the request at hand
+  kLaunch,  ///< a CPU thread launches a kernel with the work gathered since the last
+  kCopy,    ///< a CPU thread copies the operation's payload, as `copy` says
   kEnd
 };
 
@@ -80,13 +80,13 @@ enum class Value : std::uint8_t {
   kZero,
   kOne,
   kIndex,
-  kNext,      ///< index + the operation's entries
-  kEntries,   ///< the operation's entries
-  kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
-  kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
-  kVersion,   ///< the lane's count of messages: stands for the payload's content
-  kSubmitted,  ///< the lane's count of kernels and copies
+  kNext,       ///< index + the operation's entries
+  kEntries,    ///< the operation's entries
+  kDoorbell,   ///< mlx5 doorbell: next index and queue pair number, big endian
+  kRecord,     ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,    ///< the lane's count of messages: stands for the payload's content
   kCompleted,  ///< of a proxy: the index behind the last entry that has completed
+  kSubmitted,  ///< the lane's count of kernels and copies
   kRegister,   ///< a register's value
   kRegisterNext
 };
@@ -216,18 +216,14 @@ struct Step {
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
-  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the step
-                             ///< to go on with
+  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the
+                             ///< step to go on with
   std::uint32_t then = 0;    ///< kLook: where to go on if it found something before, but not now
   EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
   std::string id;                      ///< name by which --set reaches it; may be empty
-  /// kCompute: how often, for that payload.
-  double times(std::uint64_t payload_bytes) const {
-    return per_bytes == 0 ? 1 : static_cast<double>((payload_bytes + per_bytes - 1) / per_bytes);
-  }
 };
 
 /// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
@@ -279,26 +275,26 @@ struct NicProgram {
   std::uint32_t sink = kNoWord;    ///< own memory for an atomic's old value or a get's data
 };
 
+/// CPU threads beside the lanes, on the same processing element: each looks at its share of the
+/// queues in turn and does what it finds to be done.
+struct ProxyProgram {
+  bool present = false;
+  std::uint32_t workers = 1;     ///< threads; queue q is served by thread q mod workers
+  bool cold = false;             ///< they run at the host's cold clock
+  std::uint32_t ring_depth = 0;  ///< descriptors of a queue; 0: as many as the queue has entries
+  std::vector<Step> visit;       ///< to one queue; beside its looks it only computes and fences
+  double pass_cycles = 0;        ///< of a pass over all its queues, beyond the visits
+  std::array<std::vector<Step>, kOpKindCount> posts;  ///< by what is asked for
+  std::uint32_t announcement = kNoWord;               ///< word that its first such look finds
+  std::uint32_t completes = kNoWord;  ///< word that passes a completion on; none: lanes poll CQEs
+  bool asks_once = false;             ///< of entries posted together the last asks for a CQE
+};
+
 /// What the kernels that CPU threads launch do at their end.
 struct KernelProgram {
   bool present = false;
   std::uint32_t done = kNoWord;  ///< word that counts the stream's kernels and copies that ended
   std::vector<Step> tail;        ///< fences, stores and own cycles behind a kernel's work
-};
-
-/// CPU threads beside the lanes, on the same processing element: each looks at its share of the
-/// queues in turn and does what it finds to be done.
-struct ProxyProgram {
-  bool present = false;
-  std::uint32_t workers = 1;   ///< threads; queue q is served by thread q mod workers
-  bool cold = false;           ///< they run at the host's cold clock
-  std::uint32_t ring_depth = 0;  ///< descriptors of a queue; 0: as many as the queue has entries
-  std::vector<Step> visit;     ///< to one queue; beside its looks it only computes and fences
-  double pass_cycles = 0;      ///< of a pass over all its queues, beyond the visits
-  std::array<std::vector<Step>, kOpKindCount> posts;  ///< by what is asked for
-  std::uint32_t announcement = kNoWord;               ///< word that its first such look finds
-  std::uint32_t completes = kNoWord;  ///< word that passes a completion on; none: lanes poll CQEs
-  bool asks_once = false;             ///< of entries posted together the last asks for a CQE
 };
 
 struct Program {
@@ -316,8 +312,8 @@ struct Program {
   std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
-  KernelProgram kernel;
   ProxyProgram proxy;
+  KernelProgram kernel;
   bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   bool one_queue = false;       ///< to each peer, whatever the trace says

@@ -46,35 +46,17 @@ enum class Stage : std::uint8_t {
 
 constexpr std::size_t kStageCount = static_cast<std::size_t>(Stage::kCount);
 
-constexpr std::array<std::string_view, kStageCount> kStageNames = {"kernel_end",
-                                                                   "host_notice",
-                                                                   "staging",
-                                                                   "enqueue",
-                                                                   "lookup",
-                                                                   "slot",
-                                                                   "wqe",
-                                                                   "order.fence",
-                                                                   "order.publish",
-                                                                   "order.lock",
-                                                                   "doorbell.record",
-                                                                   "doorbell.register",
-                                                                   "proxy_notice",
-                                                                   "proxy_post",
-                                                                   "mmio",
-                                                                   "nic_schedule",
-                                                                   "wqe_fetch",
-                                                                   "translate",
-                                                                   "payload_fetch",
-                                                                   "transmit",
-                                                                   "wire",
-                                                                   "receive",
-                                                                   "payload_write",
-                                                                   "ack",
-                                                                   "cqe_write",
-                                                                   "proxy_complete",
-                                                                   "poll",
-                                                                   "visible",
-                                                                   "launch"};
+constexpr std::array<std::string_view, kStageCount> kStageNames = {
+    "kernel_end",    "host_notice",     "staging",
+    "enqueue",       "lookup",          "slot",
+    "wqe",           "order.fence",     "order.publish",
+    "order.lock",    "doorbell.record", "doorbell.register",
+    "proxy_notice",  "proxy_post",      "mmio",
+    "nic_schedule",  "wqe_fetch",       "translate",
+    "payload_fetch", "transmit",        "wire",
+    "receive",       "payload_write",   "ack",
+    "cqe_write",     "proxy_complete",  "poll",
+    "visible",       "launch"};
 
 constexpr std::string_view name(Stage s) { return kStageNames[static_cast<std::size_t>(s)]; }
 

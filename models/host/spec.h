@@ -8,9 +8,9 @@
 namespace marrow {
 
 struct HostSpec {
-  double write_buffer_bytes = 0;   ///< posted writes that the root complex holds
-  double write_drain_gbps = 0;     ///< at which memory takes them
-  double socket_hop_ns = 0;        ///< to the other socket, one way
+  double write_buffer_bytes = 0;  ///< posted writes that the root complex holds
+  double write_drain_gbps = 0;    ///< at which memory takes them
+  double socket_hop_ns = 0;       ///< to the other socket, one way
   // A core's times hold at its full clock and grow with a lower one.
   double clock_ghz = 0;            ///< of a core that is busy without pause
   double cold_clock_ghz = 0;       ///< of one that has been idle

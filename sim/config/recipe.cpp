@@ -53,14 +53,10 @@ const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
                                         {"host", MemoryKind::kHost},
                                         {"peer", MemoryKind::kPeer},
                                         {"nic", MemoryKind::kNic}};
-const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
-                                  {"completed", Until::kCompleted},
-                                  {"reached", Until::kReached},
-                                  {"signalled", Until::kSignalled},
-                                  {"answered", Until::kAnswered},
-                                  {"present", Until::kPresent},
-                                  {"advanced", Until::kAdvanced},
-                                  {"ended", Until::kEnded}};
+const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree}, {"completed", Until::kCompleted},
+                                  {"reached", Until::kReached},    {"signalled", Until::kSignalled},
+                                  {"answered", Until::kAnswered},  {"present", Until::kPresent},
+                                  {"advanced", Until::kAdvanced},  {"ended", Until::kEnded}};
 const Names<CopyWay> kCopyNames = {{"to_host", CopyWay::kToHost},
                                    {"from_host", CopyWay::kFromHost},
                                    {"in_host", CopyWay::kInHost}};
@@ -108,9 +104,9 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description",   "runs_on", "choices",  "costs", "depth",
-                "queues",   "regions",       "words",   "parts",    "put",   "put_signal",
-                "get",      "atomic",        "fence",   "quiet",    "wait",  "barrier",
+    root_.only({"protocol", "description",   "runs_on", "choices",   "costs", "depth",
+                "queues",   "regions",       "words",   "parts",     "put",   "put_signal",
+                "get",      "atomic",        "fence",   "quiet",     "wait",  "barrier",
                 "consumer", "peer_consumer", "nic",     "placed_by", "proxy", "kernel"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
@@ -507,9 +503,9 @@ class Reader {
 
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
-      node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "own_index", "pick", "for_each_queue", "part", "if", "when", "do", "look", "then",
-                 "while", "post", "else", "launch", "copy"});
+      node.only({"stage", "compute",   "load",  "store",          "atomic", "spin",   "poll", "use",
+                 "fence", "own_index", "pick",  "for_each_queue", "part",   "if",     "when", "do",
+                 "look",  "then",      "while", "post",           "else",   "launch", "copy"});
       if (auto part = node.find("part")) {
         if (++depth_ > kMostDepth) part->fail("a part contains itself", "take it out there");
         read_steps(root_.at("parts").at(part->text()));
@@ -553,7 +549,11 @@ class Reader {
         read_steps(node.at("do"));
         const std::size_t behind = steps_->size();
         const auto otherwise = node.find("else");
-        if (otherwise) steps_->push_back({.op = StepOp::kJump});
+        if (otherwise) {
+          Step jump;
+          jump.op = StepOp::kJump;
+          steps_->push_back(jump);
+        }
         (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
         if (!otherwise) continue;
         read_steps(*otherwise);
@@ -667,8 +667,9 @@ class Reader {
       pc = step.op == StepOp::kLook ? step.target : pc + 1;
     }
     if (proxy.announcement == kNoWord)
-      node.at("each_queue").fail("it looks at nothing that lanes write",
-                                 "add a look `until: present` or `until: advanced`");
+      node.at("each_queue")
+          .fail("it looks at nothing that lanes write",
+                "add a look `until: present` or `until: advanced`");
     if (auto posts = node.find("posts"))
       for (const auto& [name, steps] : posts->entries()) {
         const auto known = std::find(kOpKindNames.begin(), kOpKindNames.end(), name);
@@ -760,7 +761,8 @@ class Reader {
       step.reg = known_reg(node);
       return step;
     }
-    if (kind == "do" || kind == "then" || kind == "else") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
+    if (kind == "do" || kind == "then" || kind == "else")
+      node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
     if (auto id = node.find("id")) step.id = id->text();
     const auto key = [&](const char* field) {
       return step.id.empty() ? std::string() : step.id + "." + field;
@@ -986,8 +988,8 @@ class Reader {
   std::map<std::string, std::string> asked_, sets_;
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
-  std::vector<Step>* steps_ = nullptr;  ///< of the operation being read
-  std::uint32_t blocks_ = 0;            ///< that its entries take so far
+  std::vector<Step>* steps_ = nullptr;             ///< of the operation being read
+  std::uint32_t blocks_ = 0;                       ///< that its entries take so far
   std::map<EntryForm, std::uint32_t> last_block_;  ///< of each form, where the last one begins
   static constexpr int kMostDepth = 8;
   int depth_ = 0;  ///< of parts in parts
