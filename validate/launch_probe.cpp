@@ -34,12 +34,18 @@ std::uint32_t word_named(const Program& program, const char* name) {
                    "the launch probe looks at it");
 }
 
-/// The recipe's own look for the end of what was submitted.
-Step look(const Program& program) {
-  for (const Step& step : program.of(OpKind::kPut))
-    if (step.op == StepOp::kPoll && step.until == Until::kEnded) return step;
-  throw InputError("protocol " + program.protocol, "its put notices no kernel's end",
-                   "poll a word until: ended");
+/// The recipe's own look for the end of what was submitted, and its return from there.
+std::vector<Step> look(const Program& program) {
+  const std::vector<Step>& put = program.of(OpKind::kPut);
+  auto step = std::find_if(put.begin(), put.end(), [](const Step& s) {
+    return s.op == StepOp::kPoll && s.until == Until::kEnded;
+  });
+  if (step == put.end())
+    throw InputError("protocol " + program.protocol, "its put notices no kernel's end",
+                     "poll a word until: ended");
+  std::vector<Step> steps = {*step};
+  while (++step != put.end() && step->op == StepOp::kCompute) steps.push_back(*step);
+  return steps;
 }
 
 Step look_at(const Program& program, const char* word) {
@@ -89,7 +95,11 @@ config::Recipe LaunchProbe::recipe(const char* notice) const {
 double LaunchProbe::predict(const LaunchCase& test) {
   config::Recipe recipe = this->recipe(test.test == LaunchTest::kFlagToQuery ? "query" : "sync");
   Program& program = recipe.program;
-  const Step end = look(program);
+  const std::vector<Step> end = look(program);
+  const auto then = [&](std::vector<Step> steps) {
+    steps.insert(steps.end(), end.begin(), end.end());
+    return steps;
+  };
   std::vector<Step> first, second, third, &tail = program.kernel.tail;
   const auto copies = [&](int count) {
     Step step;
@@ -102,25 +112,25 @@ double LaunchProbe::predict(const LaunchCase& test) {
   switch (test.test) {
     case LaunchTest::kCall:
       first = {launch()};
-      third = {end};
+      third = end;
       break;
     case LaunchTest::kToFlag:
     case LaunchTest::kFlagToSync:
     case LaunchTest::kFlagToQuery:
       tail = {store_flag(program), fence()};
       first = {launch(), look_at(program, "flag")};
-      third = {end};
+      third = end;
       break;
     case LaunchTest::kKernelToKernel:
       tail = {fence()};
-      first = {launch(), end};
+      first = then({launch()});
       break;
     case LaunchTest::kQueued:
       tail = {fence()};
-      first = {launch(), launch(), end};
+      first = then({launch(), launch()});
       break;
     case LaunchTest::kToSync:
-      first = {launch(), end};
+      first = then({launch()});
       break;
     case LaunchTest::kCopy:
       first = copies(kFewCopies);

@@ -117,6 +117,12 @@ bool Core::step(Thread& thread, const Step& step) {
     case StepOp::kSpin:
     case StepOp::kPoll:
     case StepOp::kLook:
+      // What it knows to be through it does not look for, nor does it come back from looking.
+      if (step.until == Until::kEnded && step.op == StepOp::kPoll &&
+          !thread.stream->awaits(place(thread, step))) {
+        while ((*thread.steps)[thread.pc].op == StepOp::kCompute) ++thread.pc;
+        return true;
+      }
       thread.pending = &step;
       thread.looks_from_ps = thread.at_ps;
       thread.rounds = 0;

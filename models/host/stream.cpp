@@ -64,7 +64,15 @@ void Stream::written(std::uint64_t address, Ps at_ps) {
     if (one.line == address / kLineBytes) one.at_ps = at_ps;
 }
 
+bool Stream::awaits(std::uint64_t address) const {
+  for (const Landed& one : landed_)
+    if (one.line == address / kLineBytes) return one.known < lane_->submitted;
+  return true;
+}
+
 void Stream::ended(std::uint64_t address) {
+  for (Landed& one : landed_)
+    if (one.line == address / kLineBytes) one.known = lane_->submitted;
   if (!runs_) return;
   runs_ = false;
   noticed_ps_ = lane_->at_ps;
@@ -77,6 +85,7 @@ void Stream::ended(std::uint64_t address) {
   lane_->op_from_ps = kernel_.worked_ps;
   lane_->stage_from_ps = lane_->at_ps;
   if (!lane_->posts) return;
+  lane_->stage = Stage::kHostNotice;
   Journey& journey = lane_->journey;
   journey.start_ps = kernel_.worked_ps;
   journey.stage_ps = {};

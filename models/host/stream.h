@@ -24,6 +24,8 @@ class Stream {
   /// Launches the kernel of that work: the thread's call, then the GPU's part.
   void launch();
   void copy(bool to_host, std::uint64_t bytes);
+  /// Has it submitted what that word has not told it to be through?
+  bool awaits(std::uint64_t address) const;
   /// A device has written that address.
   void written(std::uint64_t address, Ps at_ps);
   /// The thread's poll of that word, which tells the end of what it submitted, is over.
@@ -44,6 +46,7 @@ class Stream {
   struct Landed {
     std::uint64_t line = 0;
     Ps at_ps = -1;
+    std::uint64_t known = 0;  ///< of what it submitted: through, as far as the thread saw there
   };
   std::array<Landed, 2> landed_{};  ///< the lines that tell an end
 };

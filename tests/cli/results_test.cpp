@@ -129,19 +129,21 @@ TEST_F(RunResults, SeveralProtocolsGiveOneTable) {
                            "--protocol",
                            "gdaki",
                            "--protocol",
+                           "mini-proxy",
+                           "--protocol",
                            "host-initiated"};
   const Arguments near = {"--placement", "near", "--csv", "c.csv", "--json", "c.json"};
   const Result result = marrow(start + near);
   ASSERT_EQ(result.code, 0) << result.err;
   const auto json = nlohmann::json::parse(read_file(path("c.json")));
-  EXPECT_EQ(json["protocols"], (nlohmann::json{"gdaki", "host-initiated"}));
-  ASSERT_EQ(json["comparison"].size(), 16u) << "8 sizes, 2 protocols";
+  EXPECT_EQ(json["protocols"], (nlohmann::json{"gdaki", "mini-proxy", "host-initiated"}));
+  ASSERT_EQ(json["comparison"].size(), 24u) << "8 sizes, 3 protocols";
   std::map<std::string, std::vector<double>> median_ns;
   for (const auto& row : json["comparison"]) median_ns[row["protocol"]].push_back(row["median_ns"]);
   for (std::size_t size = 0; size < 8; ++size)
     EXPECT_LT(median_ns["gdaki"][size], median_ns["host-initiated"][size]);
   const std::string csv = read_file(path("c.csv"));
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 17);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 25);
   EXPECT_EQ(marrow(start + Arguments{"--perfetto", "p"}).code, 2);
 }
 

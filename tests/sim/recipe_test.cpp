@@ -336,7 +336,8 @@ TEST_F(RecipeTest, TellsWhatAKernelMustBe) {
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
-    return complaint([&] { load_recipe(write("host.yaml", text), {}); });
+    const Choices choices = {{"nic_memory", "host"}, {"registration", "each"}};
+    return complaint([&] { load_recipe(write("host.yaml", text), choices); });
   };
   EXPECT_TRUE(says(slip("  done: ended\n", "  done: doorbell\n"),
                    {"a CPU thread polls 'doorbell'", "memory: host"}));
