@@ -136,23 +136,25 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
   writer.run(run);
   for (std::uint64_t round = 0; round < rounds; ++round)
     for (const Lane& lane : run.lanes)
-      for (const OpKind kind : scripts[lane.pe]) {
+      for (const auto& script = scripts[std::min<std::size_t>(lane.pe, scripts.size() - 1)];
+           const OpKind kind : script) {
         Op op;
         op.kind = kind;
         op.warp = lane.warp;
         const bool message = kind <= OpKind::kAtomic;
-        op.bytes = message ? bytes : 0;
+        // A wait's bytes are those of what it waits for.
+        op.bytes = message || kind == OpKind::kWait ? bytes : 0;
         op.flush = message && round + 1 == rounds;
-        if (kind == scripts[lane.pe].back()) op.compute_cycles = gap_cycles;
+        if (kind == script.back()) op.compute_cycles = gap_cycles;
         writer.op(op);
       }
 }
 
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
-  constexpr std::string_view kKeys[] = {"name",       "protocol",      "choices", "warps",
-                                        "queues",     "puts_per_warp", "bytes",   "wait_every",
-                                        "gap_cycles", "sms",           "does",    "peer_does"};
+  constexpr std::string_view kKeys[] = {
+      "name",       "protocol",   "choices", "warps", "queues",    "puts_per_warp", "bytes",
+      "wait_every", "gap_cycles", "sms",     "does",  "peer_does", "senders"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -182,6 +184,22 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
     if (sms)
       run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
+  }
+  if (fields.get("senders")) {
+    // As many warps on each of the further elements, all towards the first.
+    const std::uint64_t senders = fields.whole("senders", 1, 63);
+    if (const YAML::Node peer = fields.get("peer_does"))
+      throw InputError(place(path, peer.Mark()),
+                       fmt::format("run {}: peer_does beside senders", number),
+                       "remove one of them");
+    const std::vector<Lane> alike = std::exchange(run.lanes, {});
+    for (std::uint32_t pe = 1; pe <= senders; ++pe)
+      for (Lane lane : alike) {
+        lane.warp = static_cast<std::uint32_t>(run.lanes.size());
+        lane.pe = pe;
+        lane.peer = 0;
+        run.lanes.push_back(lane);
+      }
   }
   const bool script = static_cast<bool>(fields.get("does"));
   if (const YAML::Node peer = fields.get("peer_does"); peer && !script)

@@ -11,7 +11,9 @@
 #include "sim/config/report.h"
 #include "sim/machine.h"
 #include "sim/replay.h"
+#include "sim/results/comparison.h"
 #include "sim/results/counters.h"
+#include "sim/results/kernel_table.h"
 #include "sim/results/message_csv.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
@@ -27,8 +29,8 @@ namespace marrow::cli {
 namespace {
 
 struct Arguments {
-  std::string system, protocol, trace, json, csv, messages_csv, perfetto;
-  std::vector<std::string> sets, only;
+  std::string system, trace, json, csv, messages_csv, perfetto;
+  std::vector<std::string> protocols, sets, only;
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
@@ -132,7 +134,73 @@ nlohmann::ordered_json provenance(
   return {{"parameters", classes}, {"recipe_costs", costs}};
 }
 
+/// The same work under each protocol: one table.
+int compare(const Arguments& arguments) {
+  if (!arguments.perfetto.empty() || !arguments.messages_csv.empty())
+    throw InputError(arguments.perfetto.empty() ? "--messages-csv" : "--perfetto",
+                     "is of one protocol", "name one --protocol");
+  const Sets sets = split_sets(arguments.sets);
+  const auto parameters = config::load_system(arguments.system, sets.system);
+  auto spec = config::bind(parameters);
+  spec.detail = arguments.detail;
+  const TraceFile trace_file(arguments.trace);
+  trace::Reader reader(trace_file.path());
+  sim::Machine machine(spec);
+  results::Comparison comparison;
+  results::Recorders recorders;
+  recorders.add(comparison);
+  results::Progress progress;
+  if (progress.on()) recorders.add(progress);
+  sim::ReplayOptions options;
+  options.config_dir = config_dir_of(arguments.system);
+  options.protocol_sets = sets.protocol;
+  if (!arguments.only.empty())
+    options.selects = [&](const trace::Run& r) {
+      return sim::run_selected(arguments.only, r.name);
+    };
+  const bool placed = arguments.placement == "near" || arguments.placement == "far";
+  if (placed)
+    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+  options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
+    comparison.begin_protocol(recipe.program.protocol);
+    recorders.begin_run(index, r.name);
+  };
+  for (const std::string& protocol : arguments.protocols)
+    for (std::uint32_t draw = 0; draw < (placed ? 1 : arguments.draws); ++draw) {
+      options.protocol = protocol;
+      options.seed = arguments.seed + draw;
+      reader.rewind();
+      if (sim::replay(reader, machine, options, &recorders) == 0)
+        throw InputError("--only", "no run of " + arguments.trace + " is named so",
+                         "`marrow trace info " + arguments.trace + "` lists them");
+    }
+  progress.finish();
+  if (!arguments.json.empty()) {
+    AtomicFile file(arguments.json);
+    const nlohmann::ordered_json result = {{"schema", "marrow.run/1"},
+                                           {"system", parameters.system()},
+                                           {"protocols", comparison.protocols()},
+                                           {"trace", arguments.trace},
+                                           {"seed", arguments.seed},
+                                           {"comparison", as_json(comparison)}};
+    file.stream() << result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    file.commit();
+  }
+  if (!arguments.csv.empty()) {
+    AtomicFile file(arguments.csv);
+    results::write_csv(file.stream(), comparison);
+    file.commit();
+  }
+  std::cout << "one message, from its begin (a kernel's end, where a CPU thread launches kernels) "
+               "until its lane goes\non (the next kernel's start): median, and how many times the "
+               "least\n\n";
+  results::write_table(std::cout, comparison);
+  return 0;
+}
+
 int run(const Arguments& arguments) {
+  if (arguments.protocols.size() > 1) return compare(arguments);
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
   auto base_spec = config::bind(config::load_system(arguments.system));
@@ -146,6 +214,8 @@ int run(const Arguments& arguments) {
   recorders.add(table);
   results::OperationTable operations;
   recorders.add(operations);
+  results::KernelTable kernels;
+  recorders.add(kernels);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -167,7 +237,7 @@ int run(const Arguments& arguments) {
   sim::Machine& machine = changed ? *changed : base;
   sim::ReplayOptions options;
   options.config_dir = config_dir_of(arguments.system);
-  if (!arguments.protocol.empty()) options.protocol = arguments.protocol;
+  if (!arguments.protocols.empty()) options.protocol = arguments.protocols.front();
   options.protocol_sets = sets.protocol;
   options.seed = arguments.seed;
   if (!arguments.only.empty())
@@ -181,7 +251,7 @@ int run(const Arguments& arguments) {
   if (arguments.placement == "near" || arguments.placement == "far") {
     options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
                         Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
-  } else if (sm_clock_ghz > 0 && arguments.protocol.empty() && arguments.placement.empty()) {
+  } else if (sm_clock_ghz > 0 && arguments.protocols.empty() && arguments.placement.empty()) {
     placement =
         validate::infer_placement(reader, base, options.config_dir, arguments.seed, base_spec);
     if (!placement.empty())
@@ -220,7 +290,7 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, operations, counters);
+    results::write_json(file.stream(), info, table, operations, kernels, counters);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -235,6 +305,7 @@ int run(const Arguments& arguments) {
   }
   results::write_table(std::cout, table);
   results::write_table(std::cout, operations);
+  results::write_table(std::cout, kernels);
   results::write_table(std::cout, counters);
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
@@ -262,8 +333,11 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--trace", arguments->trace,
                    "Trace file (see `marrow import`), or a workload in YAML")
       ->required();
-  command->add_option("--protocol", arguments->protocol,
-                      "Recipe, by name or path, instead of the trace's own");
+  command
+      ->add_option("--protocol", arguments->protocols,
+                   "Recipe, by name or path, instead of the trace's own; several: one table that "
+                   "compares them")
+      ->allow_extra_args(false);
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);
   command->add_option("--only", arguments->only, "Only this run, e.g. \"cfg 4\"; may be repeated")
       ->allow_extra_args(false);
@@ -284,7 +358,7 @@ void add_run(CLI::App& app, Action& action) {
                     "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
                     "the default by");
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
-  command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
+  command->add_option("--csv", arguments->csv, "Write the stage table, or the comparison, as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,
                       "Write every message's stages as CSV");
   command->add_option("--perfetto", arguments->perfetto,

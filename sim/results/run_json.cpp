@@ -34,7 +34,8 @@ Json stages(const StageTimes& times) {
 }  // namespace
 
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
-                const OperationTable& operations, const Counters& counters) {
+                const OperationTable& operations, const KernelTable& kernels,
+                const Counters& counters) {
   Json runs = Json::array();
   for (const auto& [index, run] : table.runs()) {
     Json spent = Json::array();
@@ -46,11 +47,24 @@ void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                          {"p90_ns", ns(row.times->quantile(0.9))},
                          {"p99_ns", ns(row.times->quantile(0.99))},
                          {"mean_ns", ns(row.times->mean())}});
-    runs.push_back({{"index", index},
-                    {"run", run.name},
-                    {"messages", run.times.messages()},
-                    {"stages", stages(run.times)},
-                    {"operations", spent}});
+    Json result = {{"index", index},
+                   {"run", run.name},
+                   {"messages", run.times.messages()},
+                   {"stages", stages(run.times)},
+                   {"operations", spent}};
+    if (const auto it = kernels.runs().find(index); it != kernels.runs().end()) {
+      Json parts = Json::array();
+      for (const KernelRow& row : it->second.rows())
+        parts.push_back({{"part", row.what},
+                         {"count", row.times->count()},
+                         {"median_ns", ns(row.times->quantile(0.5))},
+                         {"p90_ns", ns(row.times->quantile(0.9))},
+                         {"p99_ns", ns(row.times->quantile(0.99))},
+                         {"mean_ns", ns(row.times->mean())},
+                         {"share", number(row.share)}});
+      result["kernels"] = parts;
+    }
+    runs.push_back(result);
   }
   const StageTimes all = table.total();
   Json counted = Json::array();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/results/counters.h"
+#include "sim/results/kernel_table.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/stage_table.h"
 
@@ -29,8 +30,10 @@ struct RunInfo {
 ///    counters[] {block, counter, value, unit}, provenance}
 /// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
 /// message passed is absent. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
-/// from call to return.
+/// from call to return. A run whose kernels a CPU thread launches has kernels[]
+/// {part, count, median_ns, p90_ns, p99_ns, mean_ns, share} as well.
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
-                const OperationTable& operations, const Counters& counters);
+                const OperationTable& operations, const KernelTable& kernels,
+                const Counters& counters);
 
 }  // namespace marrow::results
