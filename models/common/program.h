@@ -218,7 +218,7 @@ struct Step {
   Until until = Until::kCompleted;
   std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the
                              ///< step to go on with
-  std::uint32_t then = 0;  ///< kLook: where to go on if it found something before, but not now
+  std::uint32_t then = 0;    ///< kLook: where to go on if it found something before, but not now
   EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less

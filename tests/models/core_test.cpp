@@ -1,8 +1,8 @@
 // Does a CPU thread spend what its program's schedule, worked out by hand, says?
 //
 // Round numbers: a look at a cached word takes 10 ns, a line that a device wrote is there 100 ns
-// after the write and 30 ns after the look that misses, a store fence takes 5 ns, a store to a register leaves the cores
-// after 40 ns.
+// after the write and 30 ns after the look that misses, a store fence takes 5 ns, a store to a
+// register leaves the cores after 40 ns.
 #include "models/host/core.h"
 
 #include "models/pcie/root_complex.h"

@@ -60,8 +60,9 @@ class HostInitiated : public SystemC {
 // Launch: 3700 ns of the thread's call, 3050 until the kernel's first instruction, both set here.
 // Kernel's end: 1780 ns, then half the way to the L2 and the way up, 0.5 of 852 ns.
 TEST_F(HostInitiated, TheKernelsEndAndTheLaunchTakeWhatTheSystemSays) {
-  const Rounds rounds = play({}, {"host.launch_call_ns=3000", "gpu.kernel.start_ns=2000",
-                                  "gpu.kernel.end_ns=1000", "host.notice_spread_ns=0"});
+  const Rounds rounds =
+      play({}, {"host.launch_call_ns=3000", "gpu.kernel.start_ns=2000", "gpu.kernel.end_ns=1000",
+                "host.notice_ns=270", "host.notice_spread_ns=0"});
   ASSERT_EQ(rounds.all.size(), kRounds);
   for (const Journey& journey : rounds.all) {
     EXPECT_DOUBLE_EQ(ns(journey, Stage::kLaunch), 5000);

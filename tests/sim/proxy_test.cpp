@@ -127,9 +127,10 @@ TEST_F(Proxy, AsksForOneCompletionOfAListAndRingsOnceForIt) {
 }
 
 TEST_F(Proxy, PushesAnEntryBehindAListThatTheNicIsStillFetching) {
-  // Two lanes of one ring: lists of four and single entries follow each other within a fetch's time.
-  const Choices choices = {{"producers", "many"}, {"batch", "4"}, {"payload", "write"},
-                           {"worker", "warm"}};
+  // Two lanes of one ring: lists of four and single entries follow each other within a fetch's
+  // time.
+  const Choices choices = {
+      {"producers", "many"}, {"batch", "4"}, {"payload", "write"}, {"worker", "warm"}};
   using enum OpKind;
   const Journeys journeys =
       play("mini-proxy", choices, {kPut, kPut, kPut, kPut, kPut, kQuiet}, 20, 2, false, 1);
@@ -152,8 +153,8 @@ TEST_F(Proxy, NoticesADoorbellLaterTheMoreQueuePairsItScansThroughTheBar) {
   // A read through the BAR takes 852 ns and what the core adds, so 30 queue pairs more make the
   // mean wait, half a pass, at least 15 * 852 ns longer.
   const auto notice = [&](std::uint32_t queues, const char* handler) {
-    return mean_ns(play("nvshmem-ibgda", {{"nic_handler", handler}},
-                        {OpKind::kPut, OpKind::kQuiet}, 300, 1, false, queues),
+    return mean_ns(play("nvshmem-ibgda", {{"nic_handler", handler}}, {OpKind::kPut, OpKind::kQuiet},
+                        300, 1, false, queues),
                    Stage::kProxyNotice);
   };
   const double few = notice(2, "cpu"), many = notice(32, "cpu");
