@@ -14,6 +14,7 @@
 #include "sim/results/comparison.h"
 #include "sim/results/counters.h"
 #include "sim/results/kernel_table.h"
+#include "sim/results/measured_table.h"
 #include "sim/results/message_csv.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
@@ -22,6 +23,7 @@
 #include "sim/results/run_json.h"
 #include "sim/results/stage_table.h"
 #include "traces/atomic_file.h"
+#include "traces/counters.h"
 #include "validate/placement.h"
 
 namespace marrow::cli {
@@ -199,6 +201,20 @@ int compare(const Arguments& arguments) {
   return 0;
 }
 
+/// What the trace's devices counted beside what its operations ask for.
+void check_counters(trace::Reader& reader) {
+  if (reader.header().counters.empty()) return;
+  trace::Requests requests;
+  reader.rewind();
+  trace::Op op;
+  while (reader.next_run())
+    while (reader.next_op(op)) requests.add(op);
+  for (const trace::CounterCheck& check : trace::check_counters(reader.header(), requests))
+    std::cout << check.name << ": " << static_cast<std::int64_t>(check.counted) << " counted, "
+              << static_cast<std::int64_t>(check.expected)
+              << " asked for by the trace's operations\n";
+}
+
 int run(const Arguments& arguments) {
   if (arguments.protocols.size() > 1) return compare(arguments);
   const Sets sets = split_sets(arguments.sets);
@@ -216,6 +232,8 @@ int run(const Arguments& arguments) {
   recorders.add(operations);
   results::KernelTable kernels;
   recorders.add(kernels);
+  results::MeasuredTable measured;
+  recorders.add(measured);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -265,7 +283,10 @@ int run(const Arguments& arguments) {
     protocols.insert(recipe.program.protocol);
     recipe_costs[recipe.program.protocol] = recipe.costs;
     recorders.begin_run(index, r.name);
+    measured.expect(r);
   };
+  std::map<std::string, std::uint64_t> left_out;  // by reason
+  options.on_left_out = [&](const trace::Run& r) { ++left_out[r.not_replayable]; };
   if (perfetto && sm_clock_ghz > 0)
     options.on_measured = [&](std::uint32_t index, const trace::Run& r, const trace::Op& op) {
       perfetto->measured(measured_journey(index, r, op, sm_clock_ghz));
@@ -274,6 +295,16 @@ int run(const Arguments& arguments) {
   machine.clear_counters();
   const std::uint32_t runs = sim::replay(reader, machine, options, &recorders);
   progress.finish();
+  measured.finish();
+  if (runs == 0 && !left_out.empty())
+    throw InputError(arguments.trace,
+                     "holds what was measured, but no work to replay: " + left_out.begin()->first,
+                     "`marrow trace info` shows what it holds; write the work down as a workload "
+                     "(docs/traces.md) to simulate it");
+  if (runs == 0 && arguments.only.empty())
+    throw InputError(arguments.trace, "has no runs",
+                     "`marrow trace info` shows what it holds; import counters into the trace of "
+                     "the work: marrow import ... --counters");
   if (runs == 0)
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
@@ -290,7 +321,7 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, operations, kernels, counters);
+    results::write_json(file.stream(), info, table, operations, kernels, counters, measured);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -306,7 +337,12 @@ int run(const Arguments& arguments) {
   results::write_table(std::cout, table);
   results::write_table(std::cout, operations);
   results::write_table(std::cout, kernels);
+  results::write_table(std::cout, measured);
   results::write_table(std::cout, counters);
+  if (arguments.only.empty()) check_counters(reader);
+  for (const auto& [reason, count] : left_out)
+    std::cout << "\nLeft out, for they cannot be replayed: " << count
+              << (count == 1 ? " run: " : " runs: ") << reason << '\n';
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
   config::evidence_summary(parameters, std::cout);

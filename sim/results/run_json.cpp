@@ -35,7 +35,7 @@ Json stages(const StageTimes& times) {
 
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                 const OperationTable& operations, const KernelTable& kernels,
-                const Counters& counters) {
+                const Counters& counters, const MeasuredTable& measured) {
   Json runs = Json::array();
   for (const auto& [index, run] : table.runs()) {
     Json spent = Json::array();
@@ -71,6 +71,15 @@ void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
   for (const Counter& c : counters.all())
     counted.push_back(
         {{"block", c.block}, {"counter", c.name}, {"value", number(c.value)}, {"unit", c.unit}});
+  Json beside = Json::array();
+  for (const MeasuredRow& row : measured.rows())
+    beside.push_back({{"run", row.run},
+                      {"metric", row.measured.metric},
+                      {"statistic", row.measured.statistic},
+                      {"unit", row.measured.unit},
+                      {"measured", number(row.measured.value)},
+                      {"predicted", number(row.predicted)},
+                      {"error", row.error()}});
   const Json result = {{"schema", "marrow.run/1"},
                        {"system", info.system},
                        {"protocols", info.protocols},
@@ -79,6 +88,7 @@ void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                        {"runs", runs},
                        {"total", {{"messages", all.messages()}, {"stages", stages(all)}}},
                        {"counters", counted},
+                       {"measured", beside},
                        {"provenance", info.provenance}};
   // Names come from files and need not be UTF-8.
   out << result.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';

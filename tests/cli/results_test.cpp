@@ -38,6 +38,11 @@ TEST_F(Help, EndsWithExamplesThatWork) {
     std::filesystem::create_directory_symlink(source_file(folder), path(folder));
   make("workload.yaml", kWorkload);
   make("puts.csv.gz", read_file(source_file("tests/fixtures/traces/device.csv")));
+  for (const auto& [name, log] :
+       {std::pair("ib_write_lat.log", "perftest-write-lat.txt"),
+        std::pair("before", "hw-counters-before.txt"), std::pair("after", "hw-counters-after.txt"),
+        std::pair("nccl.log", "gin-proxy.log")})
+    make(name, read_file(source_file(std::string("tests/fixtures/traces/logs/") + log)));
   for (const Arguments& command : all_commands()) {
     const std::string help = marrow(command + Arguments{"--help"}).out;
     std::string name = "marrow";

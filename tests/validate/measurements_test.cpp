@@ -346,11 +346,11 @@ TEST(BundledMeasurements, LaunchRowsOfEveryMachineAreWithinATenth) {
 TEST_F(Measurements, RefusesALaunchRowThatTheProbeHasNot) {
   const std::string head =
       "kind: launch_probe\ntable: l\ntitle: t\nsource: {title: t, url: u, year: 2026}\nrows:\n";
-  EXPECT_TRUE(config::says(
-      config::complaint([&] {
-        load(head + "  - {id: a, system: h200-c, test: launch, value: 1, unit: ns}\n");
-      }),
-      {"m.yaml:6", "no such test", "launch_call_cpu_cost"}));
+  EXPECT_TRUE(
+      config::says(config::complaint([&] {
+                     load(head + "  - {id: a, system: h200-c, test: launch, value: 1, unit: ns}\n");
+                   }),
+                   {"m.yaml:6", "no such test", "launch_call_cpu_cost"}));
   EXPECT_TRUE(config::says(
       config::complaint([&] {
         load(head + "  - {id: a, system: h200-c, test: copy_engine, value: 1, unit: us}\n");
