@@ -536,10 +536,10 @@ void Core::wake(Wake& wake, Ps at_ps) {
 }
 
 void Core::look(Worker& worker, const Step& step, Ps at_ps) {
-  const std::uint64_t address = place(worker, step);
   const auto number = std::find(worker.looks.begin(), worker.looks.end(), worker.pc - 1);
   const Place at =
       worker.at * worker.looks.size() + static_cast<Place>(number - worker.looks.begin());
+  const std::uint64_t address = looks_at(worker, at);
   worker.pending = nullptr;
   ++counters_.polls;
   Service& s = worker.served[worker.at];

@@ -806,6 +806,9 @@ class Reader {
                    " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) + " B",
                "change bytes or count");
       if (auto value = node.find("value")) step.value = pick(*value, kValueNames);
+      if (step.value == Value::kCompleted && !in_proxy_)
+        node.at("value").fail("only a proxy's thread knows what has completed",
+                              "write it into `proxy:`");
       if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
         step.operand = known_reg(node.at("of"));
     } else if (kind == "atomic") {
@@ -832,6 +835,10 @@ class Reader {
         step.block = static_cast<std::uint32_t>(whole(*ahead, 0, 1 << 20));
       step.op = StepOp::kPoll;
       step.until = pick(node.at("until"), kUntilNames);
+      if (step.until == Until::kAdvanced || (step.until == Until::kPresent && !in_proxy_))
+        node.at("until").fail("nobody waits for this here",
+                              "a proxy looks until something has advanced, and polls the other "
+                              "words of a descriptor until they are present");
       if (step.until == Until::kReached) step.operand = known_reg(node.at("of"));
       step.cycles = cost(node.at("retry"));
     }

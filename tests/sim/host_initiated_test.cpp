@@ -60,8 +60,9 @@ class HostInitiated : public SystemC {
 // Launch: 3000 ns of the thread's call, 2000 until the kernel's first instruction. Kernel's end:
 // 1000 ns, then the way to the L2 and up, 0.5 of 852 ns.
 TEST_F(HostInitiated, TheKernelsEndAndTheLaunchTakeWhatTheSystemSays) {
-  const Rounds rounds = play({}, {"host.launch_call_ns=3000", "gpu.kernel.start_ns=2000",
-                                  "gpu.kernel.end_ns=1000", "host.notice_spread_ns=0"});
+  const Rounds rounds =
+      play({}, {"host.launch_call_ns=3000", "gpu.kernel.start_ns=2000", "gpu.kernel.end_ns=1000",
+                "host.notice_ns=270", "host.notice_spread_ns=0"});
   ASSERT_EQ(rounds.all.size(), kRounds);
   for (const Journey& journey : rounds.all) {
     EXPECT_DOUBLE_EQ(ns(journey, Stage::kLaunch), 15 + 5000) << "the CQE is read before it";

@@ -24,7 +24,7 @@ class Proxy : public SystemC {
     run.name = "by hand";
     run.queues = queues > 0 ? queues : lanes;
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
-      run.lanes.push_back({lane, std::nullopt, lane, 0, 1});
+      run.lanes.push_back({lane, std::nullopt, lane % run.queues, 0, 1});
     std::vector<std::size_t> done(lanes, 0);
     Journeys journeys;
     sim::RunSetup setup;
@@ -124,6 +124,17 @@ TEST_F(Proxy, AsksForOneCompletionOfAListAndRingsOnceForIt) {
   EXPECT_EQ(messages, 4000);
   EXPECT_LT(counted(machine_, "nic0.requester", "completions"), messages / 8);
   EXPECT_LT(counted(machine_, "nic0.requester", "doorbells"), messages / 8);
+}
+
+TEST_F(Proxy, PushesAnEntryBehindAListThatTheNicIsStillFetching) {
+  // Two lanes of one ring: lists of four and single entries follow each other within a fetch's
+  // time.
+  const Choices choices = {
+      {"producers", "many"}, {"batch", "4"}, {"payload", "write"}, {"worker", "warm"}};
+  using enum OpKind;
+  const Journeys journeys =
+      play("mini-proxy", choices, {kPut, kPut, kPut, kPut, kPut, kQuiet}, 20, 2, false, 1);
+  EXPECT_EQ(journeys.all.size(), 2u * 20 * 5);
 }
 
 TEST_F(Proxy, LetsACpuThreadRingForEntriesThatTheGpuBuilt) {
