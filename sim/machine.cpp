@@ -356,7 +356,7 @@ void Machine::run(const RunSetup& setup) {
     context.next_op = next_op;
     context.on_index = [book = &books[number]](std::uint32_t queue, std::uint64_t index,
                                                std::uint64_t size) {
-      book->flight(queue, index).bytes = size;
+      book->flight(queue, index).journey.bytes = size;
     };
     if (!program.nic.present) continue;
     nic::Connections connections{&program,
@@ -423,7 +423,7 @@ void Machine::run(const RunSetup& setup) {
     consumer->set_observer(&observer);
     consumer->start(&program, &layout, queues, &books.front(),
                     [&](std::uint32_t queue, std::uint64_t index) {
-                      return books.front().flight(queue, index).bytes;
+                      return books.front().flight(queue, index).journey.bytes;
                     });
   }
   std::fill(lanes_of_pe.begin(), lanes_of_pe.end(), 0);

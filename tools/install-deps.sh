@@ -13,6 +13,9 @@ packages=(
   libgtest-dev libbenchmark-dev
   libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours
 )
+# The page of `marrow report` is bundled with Node and tested in Chromium; of any source.
+command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
+command -v chromium >/dev/null || packages+=(chromium)
 
 say() { echo "install-deps: $*"; }
 fail() {

@@ -29,8 +29,7 @@ struct Flight {
   Ps completed_ps = -1;    ///< completion visible where it is polled
   Ps seen_ps = -1;         ///< lane saw the completion
   bool lane_done = false;
-  bool filler = false;      ///< not the first entry of its message
-  std::uint64_t bytes = 0;  ///< payload
+  bool filler = false;  ///< not the first entry of its message
 };
 
 class JourneyBook {

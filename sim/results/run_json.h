@@ -27,7 +27,7 @@ struct RunInfo {
 ///   {schema, system, protocols[], trace, seed,
 ///    runs[] {index, run, messages, stages[], operations[]}, total {messages, stages[]},
 ///    counters[] {block, counter, value, unit}, provenance}
-/// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
+/// with stages[] {stage, count, p10_ns, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
 /// message passed is absent. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
 /// from call to return.
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
