@@ -340,7 +340,8 @@ void Machine::run(const RunSetup& setup) {
     pe.core.reset(seed);
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
-    pe.link.set_observer(&observer);
+    pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
+    if (pe.nic_link) pe.nic_link->set_observer(&observer, "PCIe of NIC " + std::to_string(number));
     gpu::RunContext& context = contexts[number];
     context.program = &program;
     context.layout = &layout;
@@ -473,6 +474,7 @@ void Machine::run(const RunSetup& setup) {
   for (auto& pe : pes_) {
     pe->l2.set_observer(nullptr);
     pe->link.set_observer(nullptr);
+    if (pe->nic_link) pe->nic_link->set_observer(nullptr);
   }
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);
