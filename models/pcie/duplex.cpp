@@ -7,6 +7,7 @@ namespace marrow::pcie {
 
 namespace {
 
+constexpr const char* kBlocks[] = {"pcie.up", "pcie.down"};  // of counters
 constexpr const char* kKinds[] = {"MemWr", "MemRd", "CplD"};
 
 std::size_t index(Way way) { return static_cast<std::size_t>(way); }

@@ -26,7 +26,10 @@ constexpr std::uint32_t kSequence = 1;  // all packets are of one writer
 // below 512 KB.
 constexpr std::uint32_t kTracePacket = 1, kCompressedPackets = 50;
 constexpr std::size_t kBatchBytes = 256 << 10;
-constexpr int kDeflateLevel = 3;          // twice as fast as the default, a tenth larger
+constexpr int kDeflateLevel = 6;
+// Of a block in a run; what it does beyond is in its counter of use alone. A viewer holds tens of
+// millions of slices.
+constexpr std::uint64_t kMostActivities = 100'000;
 constexpr std::int32_t kRanksOfSide = 8;  // ranks of one processing element's groups
 
 std::uint64_t ns(Ps ps) {
@@ -133,6 +136,7 @@ struct Side {
 
 struct Block {
   TrackGroup tracks;
+  std::uint64_t activities = 0;
   Use use;
 };
 
@@ -362,8 +366,6 @@ struct PerfettoWriter::Impl {
         event.add_flow_ids(flows);
       else
         event.add_terminating_flow_ids(flows);
-      annotate("warp", journey.warp);
-      annotate("index", journey.index);
       write();
       end_slice(track, ns(next_ps));
       at_ps = next_ps;
@@ -468,14 +470,17 @@ void PerfettoWriter::on_activity(const Activity& activity) {
   if (block == process.blocks.end()) {
     const std::string name(activity.block);
     const auto rank = kFirstBlock + static_cast<std::int32_t>(process.blocks.size());
-    block = process.blocks
-                .try_emplace(name, Block{TrackGroup(impl_->process_uuid(process), name, rank), {}})
-                .first;
+    block =
+        process.blocks
+            .try_emplace(name, Block{TrackGroup(impl_->process_uuid(process), name, rank), 0, {}})
+            .first;
   }
   const std::uint64_t begin = ns(activity.begin_ps);
   const std::uint64_t end = std::max(begin, ns(activity.end_ps));
-  const std::uint64_t track = impl_->take(block->second.tracks, begin, end);
-  impl_->slice(track, activity.what, begin, end);
+  if (block->second.activities++ < kMostActivities) {
+    const std::uint64_t track = impl_->take(block->second.tracks, begin, end);
+    impl_->slice(track, activity.what, begin, end);
+  }
   impl_->add_use(process, block->second, activity);
 }
 

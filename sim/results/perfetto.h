@@ -19,7 +19,8 @@ namespace marrow::results {
 ///  - "NIC 0", "wire of NIC 0", "far side of NIC 0", "host 0": a track for each stage of the
 ///    messages that GPU 0 has sent, named as the stage;
 ///  - "queues of GPU 0": for each queue, how many messages are in flight;
-///  - each block and link that reports activity, and how busy it is, in percent of every us.
+///  - each block and link that reports activity, its first 100,000 activities, and how busy it is, in
+///    percent of every us.
 /// Arrows (flows) lead from a put along its message's stages. What overlaps on a track goes to
 /// further tracks of the same name, so that slices nest as they should; viewers show them as one.
 /// What was measured stands beside it in a process "measured: <run>".

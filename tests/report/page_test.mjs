@@ -45,14 +45,14 @@ const run = {
   counters: [{ block: 'gpu0.l2', counter: 'atomics', value: 12, unit: 'count' }],
   provenance: { parameters: { measured: 3, published: 0, derived: 0, fitted: 0, assumed: 1 }, recipe_costs: {} },
 };
-run.runs[0].stages[0].rests_on = { measured: 0.75, assumed: 0.25 };
-const row = (name, role, measured, predicted, more = {}) => ({
+
+const row = (name, role, measured, predicted) => ({
   case: name, stage: 'wqe', role, unit: 'cycles', measured: { median: measured, p10: measured - 9, p90: measured + 9 },
-  predicted: { median: predicted, p10: predicted - 5, p90: predicted + 5, ...more }, error: predicted / measured - 1, baseline_error: 0.5, stable: true,
+  predicted: { median: predicted, p10: predicted - 5, p90: predicted + 5 }, error: predicted / measured - 1, baseline_error: 0.5, stable: true,
 });
 const validation = {
   schema: 'marrow.validate/1', system: 'made-up', capture: 'x/h200-b-host-consumer.trace', machine: 'm',
-  rows: [row('cfg 0', 'fit', 100, 101), row('cfg 11', 'predicted', 100, 150), row('cfg 2', 'predicted', 1000, 1020, { low: 950, high: 1100 })],
+  rows: [row('cfg 0', 'fit', 100, 101), row('cfg 11', 'predicted', 100, 150), { ...row('cfg 2', 'predicted', 1000, 1020), interval: [950, 1100] }],
   summary: { rows: 2, median_abs_error: 0.26, p90_abs_error: 0.5, worst: { case: 'cfg 11', stage: 'wqe', error: 0.5 } },
 };
 const points = [];
@@ -132,6 +132,7 @@ test('says on the first screen what is slow, what it would gain and how far to t
   assert.match(cards, /What it would gain\s+-60 % if mmio were free/);
   assert.match(cards, /nic\.decode_ns 90 instead of 100, -2\.0 % on end to end, median/);
   assert.match(cards, /How far to trust it\s+26 % median error of 2 predicted rows/);
+  assert.doesNotMatch(cards, /another system/);
   assert.match(cards, /4 parameters of the system: 3 measured, 1 assumed \(.*not by weight\)/);
   const bottom = await page.$eval('.cards', (e) => e.getBoundingClientRect().bottom);
   assert.ok(bottom < 900, `cards end at ${bottom}`);
@@ -296,6 +297,27 @@ test('holds 100,000 messages in less than 8 MB, without a node for each', async 
   const said = plain(await plot.evaluate((p) => p.closest('figure').querySelector('[aria-live]').textContent));
   // wqe takes 100 to 199 ns, each as often: p50 is 150, p10 110, p90 190.
   assert.match(said, /^wqe: median 150 ns, p10 to p90 110 ns to 190 ns, .*largest 199 ns, 100 000 messages/);
+  await page.close();
+});
+
+test('says where a validation is of another system than the run', async () => {
+  const page = await open(report('other.html', [make('o-run.json', run), make('o-validate.json', { ...validation, system: 'h200-b' })]));
+  assert.match(await page.$eval('.cards', (e) => e.innerText), /That is h200-b, another system than the run's, made-up/);
+  await page.close();
+});
+
+test('weighs what a stage rests on where a study tells', async () => {
+  // decode_ns, assumed, has three times the elasticity of load_cycles, measured; the clock scales
+  // cycles that are counted already.
+  const slope = (axis, result) => ({ what: 'elasticity', axis, value: '1', metric: 'end_to_end_median_ns', result });
+  const study = {
+    ...tornado, system: 'made-up', protocol: 'p', provenance: { parameters: { measured: 1, assumed: 1 } },
+    axes: [...tornado.axes, { name: 'gpu.l2.load_cycles', base: 9, values: [8, 10], evidence: 'measured' }, { name: 'gpu.sm.clock_ghz', base: 2, values: [1, 3], evidence: 'measured' }],
+    sensitivity: [slope('nic.decode_ns', 0.6), slope('gpu.l2.load_cycles', 0.2), slope('gpu.sm.clock_ghz', -0.2)],
+  };
+  const page = await open(report('weights.html', [make('w-run.json', run), make('w-study.json', study)]));
+  const card = plain(await page.$eval('.card', (e) => e.innerText));
+  assert.match(card, /measured 25 %, assumed 75 % \(what it rests on, by weight: the elasticities of first\)/);
   await page.close();
 });
 

@@ -1,4 +1,4 @@
-// What a number rests on: weights where the run weighed them (`run --evidence`), else how many
+// What a number rests on: by weight where a study varied the parameters one at a time, else how many
 // parameters are of which class, which says less and is labelled so.
 import { chip, h } from './dom.js';
 import { count, percent } from './format.js';
@@ -57,7 +57,7 @@ export function counts(classes, of) {
 export function line(source) {
   const of = source.weights ? weights(source.weights) : counts(source.counts, source.of ?? 'parameters');
   if (of === null) return null;
-  return h('p', { class: 'provenance' }, of, source.weights ? ' (what it rests on, by weight)' : ' (what it rests on, by number, not by weight)');
+  return h('p', { class: 'provenance' }, of, source.weights ? ` (what it rests on, by weight: the elasticities of ${source.study})` : ' (what it rests on, by number, not by weight)');
 }
 
 export const key = () =>

@@ -64,7 +64,7 @@ function slowAndFree(run) {
       h('p', { class: 'big' }, time(whole?.median_ns), h('span', {}, ' median end to end')),
       stageList(top.map((s) => ({ stage: s.stage, share: s.share, text: `${percent(s.share)}, ${time(s.median_ns)}` }))),
       h('p', { class: 'soft' }, `${run.name}, ${count(run.messages)} messages; the lane itself is busy for ${time(put?.median_ns)} of it (median).`),
-      evidence.line(runs.restsOn(run)),
+      evidence.line(runs.restsOn(data, run)),
     );
     const mean = whole?.mean_ns ?? whole?.median_ns ?? 0;
     const free = h(
@@ -75,7 +75,7 @@ function slowAndFree(run) {
       stageList(top.map((s) => ({ stage: s.stage, share: s.share, text: `\u2212${time(s.share * mean)}` }))),
       h('p', { class: 'soft' }, 'Of the mean, where nothing overlaps the stage: an upper bound. Loops that poll, and lanes that wait for each other, may give less.'),
       bestLines,
-      evidence.line(runs.restsOn(run)),
+      evidence.line(runs.restsOn(data, run)),
     );
     return [slow, free];
   }
@@ -106,16 +106,16 @@ function trustCard(run) {
     const inside = validation.coverage(doc);
     return [
       h('p', { class: 'big' }, percent(s.median_abs_error), h('span', {}, ` median error of ${count(s.rows)} predicted rows, ${validation.nameOf(doc)}`)),
-      h('p', { class: 'soft' }, `One in ten misses by more than ${percent(s.p90_abs_error)}.`, inside ? ` ${percent(inside.within / inside.rows)} of the measured medians lie within their 90 % interval.` : ''),
+      h('p', { class: 'soft' }, `One in ten misses by more than ${percent(s.p90_abs_error)}.`, inside ? ` ${percent(inside.within / inside.rows)} of the measured medians lie within their 90 % interval.` : '', run && doc.system && doc.system !== run.doc.system ? ` That is ${doc.system}, another system than the run's, ${run.doc.system}.` : ''),
     ];
   });
   if (data.validations.length > 3) parts.push(h('p', {}, h('a', { href: '#trust' }, `${data.validations.length - 3} more below.`)));
-  if (run) parts.push(evidence.line(runs.restsOn(run)));
+  if (run) parts.push(h('p', { class: 'soft' }, `What ${run.name} rests on, end to end:`), evidence.line(runs.restsOn(data, run)));
   else {
     const sweep = data.sweeps.find((s) => s.provenance);
     if (sweep) {
       const weights = sweeps.weightsOf(sweep, sweep.target);
-      parts.push(evidence.line(weights ? { weights } : { counts: sweep.provenance.parameters }));
+      parts.push(evidence.line(weights ? { weights, study: sweep.study } : { counts: sweep.provenance.parameters }));
     }
   }
   if (data.validations.length === 0)

@@ -4,6 +4,7 @@ import { chip, choice, h } from './dom.js';
 import * as evidence from './evidence.js';
 import { count, file, percent, time } from './format.js';
 import { isStage, stageColour, stagePlace } from './palette.js';
+import { weightsOf } from './sweeps.js';
 import { table } from './table.js';
 
 /** Every run of every file, and each file's total where it has several. */
@@ -22,12 +23,18 @@ export function allRuns(data) {
 export const stagesOf = (run) => run.stages.filter((s) => isStage(s.stage) && s.stage !== 'completion');
 export const wholeOf = (run, name = 'end_to_end') => run.stages.find((s) => s.stage === name);
 
-/** What the run's numbers rest on, for the line under them. */
-export function restsOn(run, stage = 'end_to_end') {
-  const weights = wholeOf(run, stage)?.rests_on;
-  if (weights) return { weights };
-  const counts = { ...run.doc.provenance?.parameters };
-  return { counts, of: 'parameters of the system' };
+/**
+ * What a stage of the run rests on: by weight where a study of the same system and protocol varied
+ * the parameters one at a time, else the system's parameters by number.
+ */
+export function restsOn(data, run, stage = 'end_to_end') {
+  for (const sweep of data.sweeps) {
+    const fits = sweep.system === run.doc.system && (run.run === sweep.protocol || (run.doc.protocols?.length === 1 && run.doc.protocols[0] === sweep.protocol));
+    if (!fits) continue;
+    const weights = weightsOf(sweep, stage === 'end_to_end' ? 'end_to_end_median_ns' : `stage.${stage}_median_ns`);
+    if (weights) return { weights, study: sweep.study };
+  }
+  return { counts: run.doc.provenance?.parameters, of: 'parameters of the system' };
 }
 
 export function stageTip(stage, lines) {
@@ -37,12 +44,12 @@ export function stageTip(stage, lines) {
 function described(s) {
   const spread = s.p10_ns === undefined ? `p90 ${time(s.p90_ns)}` : `p10 to p90 ${time(s.p10_ns)} to ${time(s.p90_ns)}`;
   const lines = [`median ${time(s.median_ns)}`, spread];
-  if (s.low_ns !== undefined && s.low_ns !== null) lines.push(`90 % interval of the median ${time(s.low_ns)} to ${time(s.high_ns)}`);
+  if (s.interval_ns) lines.push(`90 % interval of the median ${time(s.interval_ns[0])} to ${time(s.interval_ns[1])}`);
   if (s.share) lines.push(`${percent(s.share)} of end to end`);
   return lines;
 }
 
-function waterfall(run, other) {
+function waterfall(data, run, other) {
   const names = stagesOf(run).map((s) => s.stage);
   if (other)
     for (const s of stagesOf(other)) if (!names.includes(s.stage)) names.push(s.stage);
@@ -139,15 +146,16 @@ function waterfall(run, other) {
         ],
       },
     }),
-    table: () => stageTable(run, other),
+    table: () => stageTable(data, run, other),
   });
 }
 
 export const longest = (run) => stagesOf(run).sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
 
-function stageTable(run, other) {
+function stageTable(data, run, other) {
   const rows = run.stages;
-  const weighed = rows.some((r) => r.rests_on);
+  const rests = (r) => restsOn(data, run, r.stage).weights;
+  const weighed = rows.some(rests);
   const of = (name) => other?.stages.find((s) => s.stage === name);
   const columns = [
     { label: 'stage', value: (r) => rows.indexOf(r), show: (r) => h('span', {}, chip(stageColour(r.stage)), r.stage) },
@@ -156,10 +164,10 @@ function stageTable(run, other) {
     ...['p10', 'median', 'p90', 'p99'].map((q) => ({ label: q, number: true, value: (r) => r[`${q}_ns`], show: (r) => time(r[`${q}_ns`]) })),
     { label: 'share', number: true, value: (r) => r.share, show: (r) => percent(r.share) },
   ];
-  if (rows.some((r) => r.low_ns !== undefined && r.low_ns !== null))
-    columns.push({ label: '90 % interval', number: true, value: (r) => r.high_ns - r.low_ns, show: (r) => `${time(r.low_ns)} to ${time(r.high_ns)}` });
+  if (rows.some((r) => r.interval_ns))
+    columns.push({ label: '90 % interval', number: true, value: (r) => (r.interval_ns ? r.interval_ns[1] - r.interval_ns[0] : null), show: (r) => (r.interval_ns ? `${time(r.interval_ns[0])} to ${time(r.interval_ns[1])}` : '–') });
   if (other) columns.push({ label: `median in ${other.name}`, number: true, value: (r) => of(r.stage)?.median_ns, show: (r) => time(of(r.stage)?.median_ns) });
-  if (weighed) columns.push({ label: 'rests on', value: (r) => r.rests_on?.assumed, show: (r) => evidence.weightsShort(r.rests_on) });
+  if (weighed) columns.push({ label: 'rests on', value: (r) => rests(r)?.assumed ?? 0, show: (r) => evidence.weightsShort(rests(r)) });
   return table(`Stages of ${run.name}`, columns, rows, [0, false]);
 }
 
@@ -211,8 +219,8 @@ export function section(data, chosen, onChoose) {
   function fill() {
     shown?.remove();
     const run = runs[at];
-    shown = waterfall(run, against >= 0 && against !== at ? runs[against] : null);
-    place.replaceChildren(...[shown.element, evidence.line(restsOn(run)), operations(run), counters(run.doc)].filter(Boolean));
+    shown = waterfall(data, run, against >= 0 && against !== at ? runs[against] : null);
+    place.replaceChildren(...[shown.element, evidence.line(restsOn(data, run)), operations(run), counters(run.doc)].filter(Boolean));
   }
   fill();
   const controls =

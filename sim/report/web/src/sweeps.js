@@ -321,12 +321,16 @@ function variances(sweep, column) {
   });
 }
 
-/** Elasticity-weighted evidence of a metric; only axes that name one parameter count. */
+/**
+ * What a metric rests on, by weight: its elasticity to each parameter and cost that the study varied
+ * one at a time, summed by class of evidence. Clocks are left out: the cycles that they scale carry
+ * the time. Nothing where the study does not tell.
+ */
 export function weightsOf(sweep, column) {
   const weights = {};
   let total = 0;
   for (const s of sweep.sensitivity) {
-    if (s.what !== 'elasticity' || s.metric !== column || s.axis.endsWith('clock_ghz')) continue;
+    if (s.what !== 'elasticity' || s.metric !== column || s.axis.endsWith('_ghz')) continue;
     const of = evidenceOf(sweep, s.axis);
     if (!of) continue;
     weights[of] = (weights[of] ?? 0) + Math.abs(s.result);
@@ -346,6 +350,28 @@ export function bestChange(sweep) {
   return best;
 }
 
+/** In each situation the choice that serves best. */
+function chooser(sweep) {
+  if (!sweep.choices?.length) return null;
+  const { parameters, metrics } = sweep.points;
+  const { name, unit } = metric(sweep.target);
+  const given = sweep.choose_for;
+  const chosen = axesOf(sweep).filter((n) => !given.includes(n));
+  const rows = sweep.choices.filter((c) => c.points.length > 0);
+  const at = (c, n) => parameters[n][c.points[0]];
+  return table(
+    `Which choice serves best: ${sweep.study}`,
+    [
+      ...given.map((n) => ({ label: n, number: typeof parameters[n][0] === 'number', value: (c) => at(c, n), show: (c) => shown(n, at(c, n)) })),
+      ...chosen.map((n) => ({ label: `choose ${n}`, value: (c) => at(c, n), show: (c) => h('b', {}, shown(n, at(c, n))) })),
+      { label: name, number: true, value: (c) => metrics[sweep.target][c.points[0]], show: (c) => number(metrics[sweep.target][c.points[0]], unit) },
+      { label: 'second best', value: (c) => (c.points.length > 1 ? chosen.map((n) => shown(n, parameters[n][c.points[1]])).join(', ') : '–') },
+      { label: 'behind by', number: true, value: (c) => c.margin, show: (c) => (c.points.length > 1 ? percent(c.margin) : '–') },
+    ],
+    rows,
+  );
+}
+
 export function section(data) {
   if (data.sweeps.length === 0) return null;
   return h(
@@ -363,7 +389,7 @@ export function section(data) {
         for (const d of drawn) d.remove();
         drawn = [sweep.mode === 'one_at_a_time' ? tornado(sweep, column) : null, variances(sweep, column)].filter(Boolean);
         const weighed = weightsOf(sweep, column);
-        place.replaceChildren(...[...drawn.map((d) => d.element), weighed ? evidence.line({ weights: weighed }) : null].filter(Boolean));
+        place.replaceChildren(...[...drawn.map((d) => d.element), weighed ? evidence.line({ weights: weighed, study: sweep.study }) : null].filter(Boolean));
       };
       if (column) fill();
       if (shownMetrics.length > 1) controls.append(choice('Metric', shownMetrics.map((m) => [m, metric(m).name]), column, (v) => ((column = v), fill())));
@@ -374,6 +400,7 @@ export function section(data) {
         h('p', { class: 'question' }, sweep.question || '', ` ${count(sweep.points.count)} points, ${sweep.mode.replaceAll('_', ' ')}.`),
         sweep.provenance ? evidence.line({ counts: sweep.provenance.parameters, of: `parameters of the base system ${sweep.system ?? ''}`.trim() }) : null,
         errors.length ? h('details', {}, h('summary', {}, `${count(errors.length)} points failed`), h('ul', {}, errors.slice(0, 50).map((e) => h('li', {}, `point ${e.point}: ${e.error}`)))) : null,
+        chooser(sweep),
         sweep.mode === 'grid' ? grid(sweep) : null,
         controls,
         h('div', { class: 'pair' }, stageShares(sweep), column ? place : null),

@@ -8,15 +8,16 @@ import { table } from './table.js';
 
 const roles = ['predicted', 'placement', 'fit'];
 const known = (v) => v !== null && v !== undefined && !Number.isNaN(v);
-export const hasInterval = (row) => known(row.predicted.low) && known(row.predicted.high);
-const covered = (row) => row.measured.median >= row.predicted.low && row.measured.median <= row.predicted.high;
+/** The 90 % interval of the predicted median, [low, high], or nothing. */
+const intervalOf = (row) => row.interval ?? (known(row.predicted.low) && known(row.predicted.high) ? [row.predicted.low, row.predicted.high] : null);
+const covered = (row, [low, high] = intervalOf(row)) => row.measured.median >= low && row.measured.median <= high;
 
 export const nameOf = (doc) => (doc.capture ? file(doc.capture).replace(/\.trace$/, '') : doc.tables?.length ? file(doc.file).replace(/\.json$/, '') : file(doc.file));
 
 /** Of the predicted, stable rows that carry an interval: how many, and how many it covers. */
 export function coverage(doc) {
-  const rows = doc.rows.filter((r) => r.role === 'predicted' && r.stable && hasInterval(r));
-  return rows.length === 0 ? null : { rows: rows.length, within: rows.filter(covered).length };
+  const rows = doc.rows.filter((r) => r.role === 'predicted' && r.stable && intervalOf(r));
+  return rows.length === 0 ? null : { rows: rows.length, within: rows.filter((r) => covered(r)).length };
 }
 
 const what = (row) => row.what ?? `${row.case} ${row.stage}`;
@@ -25,7 +26,8 @@ function lines(row) {
   const { measured: m, predicted: p, unit } = row;
   const all = [`measured ${number(m.median, unit)}${known(m.p10) ? `, p10 to p90 ${number(m.p10, unit)} to ${number(m.p90, unit)}` : ''}`];
   all.push(`predicted ${number(p.median, unit)}${known(p.p10) ? `, p10 to p90 ${number(p.p10, unit)} to ${number(p.p90, unit)}` : ''}`);
-  if (hasInterval(row)) all.push(`90 % interval of the prediction ${number(p.low, unit)} to ${number(p.high, unit)}: ${covered(row) ? 'covers' : 'misses'} the measured`);
+  const interval = intervalOf(row);
+  if (interval) all.push(`90 % interval of the prediction ${number(interval[0], unit)} to ${number(interval[1], unit)}: ${covered(row) ? 'covers' : 'misses'} the measured`);
   all.push(`error ${percent(row.error, true)}, role ${row.role}${row.stable ? '' : ', unstable'}`);
   if (row.why) all.push(row.why);
   return all;
@@ -71,14 +73,14 @@ function scatter(doc) {
       };
       const children = [];
       if (known(m.p10) && m.p10 > 0) children.push(segment([m.p10, p.median], [m.p90, p.median]));
-      const [a, b] = hasInterval(row) ? [p.low, p.high] : [p.p10, p.p90];
+      const [a, b] = intervalOf(row) ?? [p.p10, p.p90];
       if (known(a) && a > 0) children.push(segment([m.median, a], [m.median, b]));
       return { type: 'group', children };
     },
   });
   const first = 4; // series before the points
   const points = byRole.flatMap((rows, s) => rows.map((r, i) => ({ series: first + s, index: i, text: `${what(r)}: ${lines(r).join(', ')}`, error: Math.abs(r.error) }))).sort((a, b) => b.error - a.error);
-  const interval = doc.rows.some(hasInterval);
+  const interval = doc.rows.some(intervalOf);
   return figure({
     title: 'Predicted against measured',
     note: `One point a row, ${unit}. On the line the prediction is right; dotted lines are 15 % to either side. Across: measured p10 to p90; up: predicted ${interval ? '90 % interval' : 'p10 to p90'}. By keyboard the worst come first.`,
@@ -131,14 +133,18 @@ function rowsTable(doc) {
   columns.push({ label: 'role', value: (r) => r.role, show: (r) => h('span', {}, chip(roleColours[r.role]), r.role, r.stable ? '' : ' (unstable)') });
   columns.push({ label: 'measured', number: true, value: (r) => r.measured.median, show: (r) => number(r.measured.median, r.unit) });
   columns.push({ label: 'predicted', number: true, value: (r) => r.predicted.median, show: (r) => number(r.predicted.median, r.unit) });
-  if (doc.rows.some(hasInterval))
-    columns.push({ label: '90 % interval', number: true, value: (r) => (hasInterval(r) ? r.predicted.high - r.predicted.low : null), show: (r) => (hasInterval(r) ? `${number(r.predicted.low)} to ${number(r.predicted.high, r.unit)}` : '–') });
+  if (doc.rows.some(intervalOf))
+    columns.push({ label: '90 % interval', number: true, value: (r) => (intervalOf(r) ? intervalOf(r)[1] - intervalOf(r)[0] : null), show: (r) => (intervalOf(r) ? `${number(intervalOf(r)[0])} to ${number(intervalOf(r)[1], r.unit)}` : '–') });
   const error = columns.length;
   columns.push({ label: 'error', number: true, value: (r) => Math.abs(r.error), show: (r) => h('span', { class: Math.abs(r.error) > 0.15 ? 'miss' : null }, percent(r.error, true)) });
   columns.push({ label: 'why it misses', wide: true, value: (r) => r.why ?? '', show: (r) => r.why ?? (Math.abs(r.error) > 0.15 ? (r.stable ? 'not explained yet' : 'unstable: the measurement has no one median') : '') });
   columns.push({ label: 'baseline', number: true, value: (r) => (known(r.baseline_error) ? Math.abs(r.baseline_error) : null), show: (r) => percent(r.baseline_error, true) });
   return table(`Rows of ${nameOf(doc)}, worst first`, columns, doc.rows, [error, true]);
 }
+
+/** Of the system's parameters, as any of the files tells it. */
+export const provenanceOf = (data, doc) =>
+  [doc, ...data.runs, ...data.sweeps].find((d) => d.system && d.system === doc.system && d.provenance)?.provenance.parameters;
 
 export function section(data) {
   if (data.validations.length === 0) return null;
@@ -163,7 +169,7 @@ export function section(data) {
         {},
         h('h3', {}, doc.capture ? `${nameOf(doc)} on ${doc.system}` : nameOf(doc)),
         h('dl', { class: 'facts' }, facts.map(([term, text]) => h('div', {}, h('dt', {}, term), h('dd', {}, text)))),
-        doc.provenance ? evidence.line({ counts: doc.provenance.parameters, of: 'parameters of the system' }) : null,
+        provenanceOf(data, doc) ? evidence.line({ counts: provenanceOf(data, doc), of: `parameters of ${doc.system}` }) : null,
         h('div', { class: 'pair narrow-wide' }, scatter(doc), rowsTable(doc)),
         doc.tables?.length ? h('details', {}, h('summary', {}, 'Where the published values are from'), h('ul', {}, doc.tables.map((t) => h('li', {}, `${t.table}: ${t.title}. ${t.source}`)))) : null,
       );
