@@ -50,8 +50,8 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("--notes", arguments->notes,
                       "Why rows miss, lines \"capture | case | stage | why\" (default: "
                       "docs/validation-misses.txt)");
-  add_examples(command, {"marrow report run.json messages.csv --out run.html",
-                         "marrow report sweep-message-size validate.json --out report.html"});
+  add_examples(command, {"marrow report cfg4.json sweep-pcie-generation --out report.html",
+                         "marrow report fences"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 
