@@ -66,6 +66,30 @@ void check_cpu_words(const Program& program, OpKind kind) {
   }
 }
 
+/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only looks,
+/// loads and stores.
+void check_proxy_words(const Program& program) {
+  const auto check = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      const bool stores = step.op == StepOp::kStore;
+      const bool polls = step.op == StepOp::kPoll || step.op == StepOp::kAtomic ||
+                         step.op == StepOp::kSpin;
+      if (!stores && !polls && step.op != StepOp::kLoad && step.op != StepOp::kLook) continue;
+      const Word& word = program.words[step.word];
+      const MemoryKind memory = program.regions[word.region].memory;
+      if (memory == MemoryKind::kHost || (memory == MemoryKind::kNic && stores) ||
+          (memory == MemoryKind::kGpu && !polls))
+        continue;
+      throw InputError("protocol " + program.protocol,
+                       "a proxy's thread accesses '" + word.name + "' as it cannot where that lies",
+                       "put its region into memory: host; in the GPU's memory a proxy can look, "
+                       "load and store, in the NIC it can store");
+    }
+  };
+  check(program.proxy.visit);
+  for (const auto& posts : program.proxy.posts) check(posts);
+}
+
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
                               const gpu::EntryRequest& entry,
                               std::span<const std::uint8_t> payload) {
@@ -154,7 +178,9 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
       root(numbered("root_complex", number).c_str(), spec.host),
       host_memory(numbered("host_memory", number).c_str(), spec.host),
       cpu(numbered("host_thread", number).c_str(), spec.host, &host_memory),
-      core(numbered("cores", number).c_str(), spec.host, &host_memory),
+      core(numbered("cores", number).c_str(), spec.host, &host_memory,
+           {ps_from_ns(spec.pcie.round_trip_ns * (1 - spec.pcie.request_share_ratio)),
+            ps_from_ns(spec.pcie.round_trip_ns * spec.pcie.request_share_ratio)}),
       warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -241,7 +267,8 @@ void Machine::run(const RunSetup& setup) {
     throw InputError(where + " with protocol " + program.protocol,
                      "the recipe posts to a NIC, the system has none",
                      "use a system with nic.* parameters, or a capture-* recipe");
-  const std::uint32_t queues = program.queues_by_peer ? run.queues * pes : run.queues;
+  const std::uint32_t numbers = program.one_queue ? 1 : run.queues;
+  const std::uint32_t queues = program.queues_by_peer ? numbers * pes : numbers;
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
   for (const trace::Lane& lane : run.lanes) {
     if (lane.pe >= pes)
@@ -277,6 +304,10 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
+  const bool posts_for_lanes =
+      std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
+                  [](const Step& step) { return step.op == StepOp::kPost; });
+  check_proxy_words(program);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
     if (setup.next_op(warp, op)) {
       if (program.of(op.kind).empty())
@@ -284,6 +315,12 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
+      if (posts_for_lanes && is_message(op.kind) &&
+          program.proxy.posts[static_cast<std::size_t>(op.kind)].empty())
+        throw InputError(where + " with protocol " + program.protocol,
+                         "the recipe's proxy cannot post '" +
+                             std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
+                         "add it to `posts` of `proxy`");
       if (program.inlines[static_cast<std::size_t>(op.kind)] && program.nic.inline_bytes == 0) {
         if (op.bytes > kMaxInlineBytes)
           throw InputError(where + " with protocol " + program.protocol,
@@ -330,7 +367,7 @@ void Machine::run(const RunSetup& setup) {
     placements[number].draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096), sm_count, seed,
                             spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
-    books[number].begin(queues, &observer);
+    books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
     pe.hbm.reset(placements[number].gpu_bytes());
     pe.l2.reset(placements[number].gpu_bytes(), &placements[number], seed);
     pe.link.reset(seed);
@@ -394,7 +431,7 @@ void Machine::run(const RunSetup& setup) {
   }
   const auto queue_of = [&](const trace::Lane& lane) {
     const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
-    return program.queues_by_peer ? lane.queue * pes + peer : lane.queue;
+    return program.queues_by_peer ? lane.queue % numbers * pes + peer : lane.queue;
   };
   for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
 
@@ -443,6 +480,9 @@ void Machine::run(const RunSetup& setup) {
                        "use a system with enough SMs (gpu.sm.units_count)");
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
+
+  for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
+    if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
 
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.

@@ -49,6 +49,12 @@ Take take_named(const YamlNode& node) {
   return word == "clock_constant" ? Take::kClockConstant : Take::kReach;
 }
 
+Role role_named(const YamlNode& node) {
+  const std::string word = node.one_of({"fit", "predicted", "shown"});
+  if (word == "shown") return Role::kShown;
+  return word == "fit" ? Role::kFit : Role::kPredicted;
+}
+
 std::string system_file(const std::string& name, const std::string& config_dir) {
   return config_dir + "/systems/" + name + ".yaml";
 }
@@ -160,6 +166,8 @@ double factor_of(const Cell& cell, const Table& table, const YamlNode& node) {
       return 1;
     case Take::kClockConstant:
       return unit_factor(cell.metric, cell.unit, node);
+    case Take::kP99:
+      return unit_factor(cell.metric, cell.unit, node);
     case Take::kReach:
       if ((table.sweeps.at(cell.sweep).vary == "work.bytes") != (cell.unit == "B"))
         node.fail(fmt::format("\"{}\" is not the unit of what the sweep varies", cell.unit),
@@ -188,7 +196,7 @@ Cell read_cell(const YamlNode& node, const Table& table) {
   cell.unit = node.at("unit").text();
   if (const auto value = node.find("what")) cell.what = value->text();
   if (const auto value = node.find("role"))
-    cell.role = value->one_of({"fit", "predicted"}) == "fit" ? Role::kFit : Role::kPredicted;
+    cell.role = role_named(*value);
   if (const auto value = node.find("not_covered")) cell.not_covered = value->text();
   const auto run = node.find("run"), sweep = node.find("sweep"), less = node.find("less");
   if (!run && !sweep) {
@@ -214,7 +222,11 @@ Cell read_cell(const YamlNode& node, const Table& table) {
       cell.less = less->text();
       needs(run_of(table, *less));
     }
-    if (const auto take = node.find("take")) take->fail("needs a sweep", "remove it");
+    if (const auto take = node.find("take")) {
+      if (take->text() != "p99") take->fail("needs a sweep", "remove it, or write p99");
+      if (less) less->fail("stands beside a p99", "remove it");
+      cell.take = Take::kP99;
+    }
   } else {
     cell.sweep = sweep->text();
     const auto it = table.sweeps.find(cell.sweep);
@@ -373,7 +385,7 @@ Results simulate(const Scenario& scenario, const std::set<Metric>& metrics,
   for (const auto& [metric, values] : pooled)
     if (!values.empty())
       results[std::string(name(metric))] = {quantile(values, 0.5), quantile(values, 0.1),
-                                            quantile(values, 0.9)};
+                                            quantile(values, 0.9), quantile(values, 0.99)};
   return results;
 }
 
@@ -418,7 +430,8 @@ std::string report_of(const Job& job, const MeasurementOptions& options) {
                             : job.table->kind == Kind::kPeerProbe
                                 ? probe(*job.table, options)
                                 : simulate(job.scenario, job.metrics, options);
-    for (const auto& [key, spread] : results) report[key] = {spread.median, spread.p10, spread.p90};
+    for (const auto& [key, spread] : results)
+      report[key] = {spread.median, spread.p10, spread.p90, spread.p99};
   } catch (const std::exception& error) {
     report = {{"fault", error.what()}};
   }
@@ -438,7 +451,8 @@ void take_up(Job& job, const sim::ForkPool::Ended& ended) {
     return value.is_null() ? kNone : value.get<double>();
   };
   for (const auto& [key, spread] : report.items())
-    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2])};
+    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2]),
+                        number(spread[3])};
 }
 
 void run_all(std::vector<Job>& jobs, const MeasurementOptions& options) {
@@ -491,7 +505,8 @@ void write_summary(std::ostream& out, const std::vector<Prediction>& predictions
     if (group.rows == 0) continue;
     std::size_t within = 0;
     for (const Prediction& p : predictions)
-      within += p.fault.empty() && std::abs(p.error) <= kMissFrom &&
+      within += p.fault.empty() && p.cell->role != Role::kShown &&
+                std::abs(p.error) <= kMissFrom &&
                 (group.name == "all rows" || group.name == name(p.cell->role));
     out << fmt::format("{:<10} {:>5} {:>12.1f} % {:>7.1f} % {:>5} of {:<3}  {:+.0f} % in {}\n",
                        group.name, group.rows, 100 * group.median_abs_error,
@@ -534,12 +549,13 @@ Line fit_line(const std::vector<std::pair<double, double>>& points) {
 }
 
 Spread predict(const Cell& cell, const Sweep& sweep, const std::vector<Spread>& metrics) {
-  const auto scaled = [&](double value) { return Spread{value * cell.per_unit, kNone, kNone}; };
+  const auto scaled = [&](double value) { return Spread{value * cell.per_unit, kNone, kNone, kNone}; };
   if (cell.take == Take::kValue) {
     const Spread& own = metrics.front();
     if (!cell.less.empty()) return scaled(own.median - metrics.at(1).median);
-    return {own.median * cell.per_unit, own.p10 * cell.per_unit, own.p90 * cell.per_unit};
+    return {own.median * cell.per_unit, own.p10 * cell.per_unit, own.p90 * cell.per_unit, kNone};
   }
+  if (cell.take == Take::kP99) return scaled(metrics.front().p99);
   if (cell.take == Take::kReach) {
     for (std::size_t i = 0; i < metrics.size(); ++i)
       if (metrics[i].median >= cell.at_least) return scaled(sweep.values[i].second);
@@ -627,7 +643,7 @@ Group group_of(const std::string& name, const std::vector<Prediction>& predictio
   group.name = name;
   std::vector<double> errors;
   for (const Prediction& p : predictions) {
-    if (!p.fault.empty() || !takes(p)) continue;
+    if (!p.fault.empty() || p.cell->role == Role::kShown || !takes(p)) continue;
     errors.push_back(std::abs(p.error));
     if (std::abs(p.error) >= std::abs(group.worst_error)) {
       group.worst_error = p.error;
@@ -671,7 +687,7 @@ void write_table(std::ostream& out, const std::vector<Table>& tables,
       write_summary(out, own);
       std::string misses;
       for (const Prediction& p : own)
-        if (p.fault.empty() && std::abs(p.error) > kMissFrom)
+        if (p.fault.empty() && p.cell->role != Role::kShown && std::abs(p.error) > kMissFrom)
           misses += fmt::format("  {:<{}}  {:<{}}  {:+.0f} %\n", p.cell->id, id, p.cell->what, what,
                                 100 * p.error);
       if (!misses.empty()) out << "misses over 15 %:\n" << misses;

@@ -32,6 +32,7 @@ enum class Take : std::uint8_t {
   kSlope,          ///< least squares, by what the sweep varies
   kClockCycles,    ///< C of T(f) = C / f + B, the sweep varying a clock in GHz; cycles
   kClockConstant,  ///< B of it
+  kP99,            ///< one simulation: 99 % of its samples lie below
   kReach           ///< the sweep's first value whose metric is `at_least`
 };
 

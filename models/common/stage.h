@@ -20,8 +20,8 @@ enum class Stage : std::uint8_t {
   kOrderLock,         ///< order.lock: the queue's lock and its producer index
   kDoorbellRecord,    ///< doorbell.record: doorbell record stored (or the first of two doorbells)
   kDoorbellRegister,  ///< doorbell.register: the (last) doorbell store issued
-  kProxyNotice,       ///< a CPU proxy sees the descriptor or doorbell word
-  kProxyPost,         ///< the proxy posts to the NIC
+  kProxyNotice,       ///< until a CPU proxy has seen the descriptor or doorbell word
+  kProxyPost,         ///< until the proxy's doorbell store leaves for the NIC
   kMmio,              ///< posted write travels to where it is polled or decoded. For an entry that
                       ///< another lane announces it starts at the own lane's last step.
   kNicSchedule,       ///< doorbell arrived until this entry's turn
@@ -34,6 +34,7 @@ enum class Stage : std::uint8_t {
   kPayloadWrite,      ///< payload placed in far memory
   kAck,               ///< acknowledgement back at the initiator's NIC
   kCqeWrite,          ///< completion written, until visible where it is polled
+  kProxyComplete,     ///< a CPU proxy sees the completion and passes it on to where lanes poll
   kPoll,              ///< completion visible until the initiator has seen it
   kVisible,           ///< far side: the waiting SM sees data and flag
   kKernelEnd,         ///< host-initiated path: kernel's end reaches the host's memory
@@ -66,6 +67,7 @@ constexpr std::array<std::string_view, kStageCount> kStageNames = {"enqueue",
                                                                    "payload_write",
                                                                    "ack",
                                                                    "cqe_write",
+                                                                   "proxy_complete",
                                                                    "poll",
                                                                    "visible",
                                                                    "kernel_end",

@@ -7,8 +7,14 @@ struct HostSpec {
   double write_buffer_bytes = 0;   ///< posted writes that the root complex holds
   double write_drain_gbps = 0;     ///< at which memory takes them
   double socket_hop_ns = 0;        ///< to the other socket, one way
+  // A core's times hold at its full clock and grow with a lower one.
+  double clock_ghz = 0;            ///< of a core that is busy without pause
+  double cold_clock_ghz = 0;       ///< of one that has been idle
+  double cold_extra = 1;           ///< how much longer its times are than its clock says
+  double window_cycles = 0;        ///< that a core loads ahead of what it does
+  double line_ns = 0;              ///< a line that a device wrote a while ago, to a core
   double poll_ns = 0;              ///< a look at one cached word
-  double notice_ns = 0;            ///< device write at the memory until a polling core has the word
+  double notice_ns = 0;            ///< device write at the memory until a core can have the word
   double notice_spread_ns = 0;     ///< half width of its variation
   double fence_ns = 0;             ///< a core's store fence or locked instruction
   double mmio_ns = 0;              ///< a core's store to a register until the root complex has it
