@@ -97,6 +97,13 @@ TEST_F(BadFile, AMissingTraceIsNamed) {
   expect_refused({"trace", "info", "no.trace"}, {"no.trace", "no such file", "check the path"});
 }
 
+TEST_F(BadFile, WhatNoReportShowsIsNamed) {
+  make("empty.json", "{}");
+  expect_refused({"report", "none", "--out", "o.html"}, {"none", "no such file or folder"});
+  expect_refused({"report", "empty.json", "--out", "o.html"},
+                 {"empty.json", "nothing that a report shows", "run --json"});
+}
+
 TEST_F(BadFile, AnOutputThatCannotBeWrittenIsNamed) {
   for (const char* option : {"--json", "--csv", "--messages-csv", "--perfetto"})
     expect_refused(run_cfg4() + Arguments{option, "no/such/place"},
