@@ -10,8 +10,9 @@
 
 namespace marrow::results {
 
-/// Writes Perfetto's own trace format as messages complete, packed (TracePacket.compressed_packets),
-/// in memory that grows with what is in flight at a time but not with the length of the trace.
+/// Writes Perfetto's own trace format as messages complete, packed
+/// (TracePacket.compressed_packets), in memory that grows with what is in flight at a time but not
+/// with the length of the trace.
 ///
 /// Each run is a process "marrow: <run>". In it:
 ///  - "GPU 0" > "SM 125" > "warp 3": its puts, in them the steps of the issue and the lane's own
@@ -19,7 +20,8 @@ namespace marrow::results {
 ///  - "NIC 0", "wire of NIC 0", "far side of NIC 0", "host 0": a track for each stage of the
 ///    messages that GPU 0 has sent, named as the stage;
 ///  - "queues of GPU 0": for each queue, how many messages are in flight;
-///  - each block and link that reports activity, its first 100,000 activities, and how busy it is, in
+///  - each block and link that reports activity, its first 100,000 activities, and how busy it is,
+///  in
 ///    percent of every us.
 /// Arrows (flows) lead from a put along its message's stages. What overlaps on a track goes to
 /// further tracks of the same name, so that slices nest as they should; viewers show them as one.
