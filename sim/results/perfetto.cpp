@@ -87,6 +87,7 @@ constexpr Place place_of(Stage stage) {
   switch (stage) {
     case Stage::kProxyNotice:
     case Stage::kProxyPost:
+    case Stage::kProxyComplete:
     case Stage::kKernelEnd:
     case Stage::kHostNotice:
     case Stage::kLaunch:

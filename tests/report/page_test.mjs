@@ -277,6 +277,16 @@ test('lists the worst row first, with its reason and interval, and sorts', async
   await page.close();
 });
 
+test('has a colour of its own for every stage that marrow knows', async () => {
+  const page = await open(everything());
+  const known = JSON.parse(await page.$eval('#data', (e) => e.textContent)).stages;
+  const { stageColour, stagePlace } = await import(join(process.env.MODULES, 'web/src/palette.js'));
+  assert.ok(known.length > 20);
+  assert.deepEqual(known.filter((s) => !stagePlace(s)), []);
+  assert.equal(new Set(known.map(stageColour)).size, known.length);
+  await page.close();
+});
+
 test('shows texts of files as texts', async () => {
   const page = await open(everything());
   assert.equal(await page.$('#injected'), null);

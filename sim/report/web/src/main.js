@@ -3,7 +3,7 @@ import { chip, h } from './dom.js';
 import * as evidence from './evidence.js';
 import { count, file, metric, percent, time } from './format.js';
 import * as messages from './messages.js';
-import { isStage, stageColour } from './palette.js';
+import { isStage, stageColour, stages as knownStages } from './palette.js';
 import * as runs from './runs.js';
 import * as sizes from './sizes.js';
 import * as sweeps from './sweeps.js';
@@ -11,6 +11,7 @@ import { table } from './table.js';
 import * as validation from './validation.js';
 
 const data = JSON.parse(document.getElementById('data').textContent);
+for (const stage of data.stages) knownStages.add(stage);
 
 // Light or dark: as the system has it, until the reader says otherwise.
 const button = document.getElementById('theme');

@@ -15,6 +15,7 @@ const places = {
     'doorbell.register': '#7d91ce',
   },
   'proxy (CPU)': {
+    proxy_complete: '#8f78be',
     proxy_notice: '#8e60c3',
     proxy_post: '#ad7dce',
   },
@@ -40,6 +41,7 @@ const places = {
     poll: '#d174aa',
   },
   host: {
+    staging: '#8f776a',
     kernel_end: '#737373',
     host_notice: '#848484',
     launch: '#998f7d',
@@ -58,7 +60,9 @@ const wholes = { completion: '#c85b95', put: '#5d81d6', end_to_end: '#777f88' };
 
 export const stageColour = (stage) => stageColours.get(stage) ?? wholes[stage] ?? '#777f88';
 export const stagePlace = (stage) => stagePlaces.get(stage) ?? '';
-export const isStage = (name) => stageColours.has(name);
+/** Told by the page's data; a stage that is new here is grey rather than missing. */
+export const stages = new Set(stageColours.keys());
+export const isStage = (name) => stages.has(name);
 
 /** For lines that are no stages: Okabe and Ito's, without black and yellow. */
 export const lines = ['#0576c6', '#e15e06', '#08936c', '#d071a8', '#ac7f04', '#449ad0', '#9661c3', '#868686'];
