@@ -22,18 +22,27 @@ class FromRunStart : public Observer {
  public:
   FromRunStart(Observer* next, Ps begin_ps) : next_(next), begin_ps_(begin_ps) {}
   void on_journey(const Journey& journey) override {
-    ++journeys_;
+    ++progress_;
     if (!next_) return;
     Journey shifted = journey;
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
+    ++progress_;
     if (!next_) return;
     Operation shifted = operation;
     shifted.begin_ps -= begin_ps_;
     shifted.end_ps -= begin_ps_;
     next_->on_operation(shifted);
+  }
+  void on_kernel(const KernelRound& round) override {
+    if (!next_) return;
+    KernelRound shifted = round;
+    for (Ps* at_ps : {&shifted.begin_ps, &shifted.noticed_ps, &shifted.called_ps,
+                      &shifted.started_ps, &shifted.ended_ps})
+      *at_ps -= begin_ps_;
+    next_->on_kernel(shifted);
   }
   void on_activity(const Activity& activity) override {
     Activity shifted = activity;
@@ -42,12 +51,13 @@ class FromRunStart : public Observer {
     next_->on_activity(shifted);
   }
   bool wants_activity() const override { return next_ && next_->wants_activity(); }
-  std::uint64_t journeys() const { return journeys_; }
+  /// Grows while messages complete or lanes go on.
+  std::uint64_t progress() const { return progress_; }
 
  private:
   Observer* next_;
   Ps begin_ps_;
-  std::uint64_t journeys_ = 0;
+  std::uint64_t progress_ = 0;
 };
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
@@ -66,14 +76,14 @@ void check_cpu_words(const Program& program, OpKind kind) {
   }
 }
 
-/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only looks,
-/// loads and stores.
+/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only
+/// looks, loads and stores.
 void check_proxy_words(const Program& program) {
   const auto check = [&](const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       const bool stores = step.op == StepOp::kStore;
-      const bool polls = step.op == StepOp::kPoll || step.op == StepOp::kAtomic ||
-                         step.op == StepOp::kSpin;
+      const bool polls =
+          step.op == StepOp::kPoll || step.op == StepOp::kAtomic || step.op == StepOp::kSpin;
       if (!stores && !polls && step.op != StepOp::kLoad && step.op != StepOp::kLook) continue;
       const Word& word = program.words[step.word];
       const MemoryKind memory = program.regions[word.region].memory;
@@ -181,6 +191,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
       core(numbered("cores", number).c_str(), spec.host, &host_memory,
            {ps_from_ns(spec.pcie.round_trip_ns * (1 - spec.pcie.request_share_ratio)),
             ps_from_ns(spec.pcie.round_trip_ns * spec.pcie.request_share_ratio)}),
+      front_end(("gpu" + std::to_string(number) + "_front_end").c_str(), spec.gpu, link.wires(),
+                ps_from_ns(spec.pcie.round_trip_ns), spec.nvlink.peers > 0),
       warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -190,6 +202,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
     sms.back()->memory.bind(l2.from_sms);
   }
   warp.memory.bind(l2.from_sms);
+  front_end.memory.bind(l2.from_sms);
+  core.attach(spec.gpu, &front_end);
   l2.to_hbm.bind(hbm.from_l2);
   l2.to_host.bind(link.from_device);
   link.to_root.bind(root.from_link);
@@ -214,6 +228,7 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
 void ProcessingElement::report(CounterSink& sink) const {
   for (const auto& sm : sms) sm->report(sink);
   core.report(sink);
+  front_end.report(sink);
   l2.report(sink);
   hbm.report(sink);
   link.report(sink);
@@ -232,6 +247,7 @@ void ProcessingElement::clear_counters() {
   link.clear_counters();
   cpu.clear_counters();
   core.clear_counters();
+  front_end.clear_counters();
   warp.clear_counters();
   if (nic) {
     nic->clear_counters();
@@ -375,6 +391,7 @@ void Machine::run(const RunSetup& setup) {
     pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
     pe.cpu.seed(seed);
     pe.core.reset(seed);
+    pe.front_end.reset();
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
@@ -406,6 +423,11 @@ void Machine::run(const RunSetup& setup) {
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+    // Where lanes say whom they talk to, their queues lead there.
+    if (!program.queues_by_peer)
+      for (const trace::Lane& lane : run.lanes)
+        if (lane.pe == number && lane.peer && lane.queue < queues)
+          connections.peers[lane.queue] = *lane.peer;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -448,7 +470,7 @@ void Machine::run(const RunSetup& setup) {
                                "give every warp a queue of its own");
 
   Consumer* consumer = nullptr;
-  if (!program.nic.present) {
+  if (!program.nic.present && !program.on_cpu) {
     ProcessingElement& pe = *pes_.front();
     const ConsumerProgram::Where at = program.consumer.where;
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
@@ -488,7 +510,7 @@ void Machine::run(const RunSetup& setup) {
   // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
-  std::uint64_t journeys = 0;
+  std::uint64_t progress = 0;
   // A lost message is noticed only after the timeout, at worst as often as it may be repeated.
   if (fabric_ && fabric_->loses())
     longest_pause_ps += ps_from_ns(spec_.nic.ack_timeout_us * 1000 * (spec_.nic.retries + 2));
@@ -507,8 +529,8 @@ void Machine::run(const RunSetup& setup) {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
         sc_core::SC_EXIT_ON_STARVATION);
-    if (observer.journeys() != journeys) progress_ps = now_ps();
-    journeys = observer.journeys();
+    if (observer.progress() != progress) progress_ps = now_ps();
+    progress = observer.progress();
   } while (sc_core::sc_pending_activity() && complaint().empty() && !failure &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   for (auto& pe : pes_) {

@@ -102,6 +102,7 @@ void JourneyBook::emit(Flight& f) {
   until(Stage::kCqeWrite, f.cqe_ps >= 0 ? f.cqe_ps : f.completed_ps);
   until(Stage::kProxyComplete, f.completed_ps);
   until(Stage::kPoll, f.seen_ps);
+  until(Stage::kLaunch, f.launched_ps);
   if (observer_) observer_->on_journey(f.journey);
 }
 

@@ -39,6 +39,7 @@ struct Flight {
   Ps cqe_ps = -1;          ///< CQE visible to a proxy that passes it on
   Ps completed_ps = -1;    ///< completion visible where it is polled
   Ps seen_ps = -1;         ///< lane saw the completion
+  Ps launched_ps = -1;     ///< the next kernel has started
   bool lane_done = false;
   bool filler = false;  ///< not the first entry of its message
   Request request;      ///< what a proxy is asked to do

@@ -11,7 +11,7 @@ bool Lane::begin_op(std::uint32_t sm) {
   rang = false;
   rounds = 0;
   op_from_ps = at_ps;
-  seen_ps = issued_ps = -1;
+  seen_ps = issued_ps = launched_ps = -1;
   stage_from_ps = at_ps;
   const OpKind kind = op.kind;
   if (kind == OpKind::kWait || kind == OpKind::kBarrier) ++waits;
@@ -53,10 +53,11 @@ void Lane::end_op() {
     ++journey.op;
     flight.issued_ps = issued_ps >= 0 ? issued_ps : at_ps;
     flight.seen_ps = journey.waited ? seen_ps : -1;
+    flight.launched_ps = launched_ps;
   }
   if (context->observer)
-    context->observer->on_operation(
-        {context->run, context->pe, warp, op.kind, op.bytes, op_from_ps, at_ps});
+    context->observer->on_operation({context->run, context->pe, warp, op.kind, op.bytes, op_from_ps,
+                                     std::max(at_ps, launched_ps)});
   in_op = false;
   for (std::uint32_t l = 0; posts && l < lanes; ++l) context->book->lane_done(queue, index_of(l));
 }
@@ -126,6 +127,8 @@ std::uint64_t Lane::operand(const Step& step, Value which) const {
                                                     << 32;
     case Value::kCompleted:
       return completed;
+    case Value::kSubmitted:
+      return submitted;
     case Value::kRegister:
       return value[step.operand];
     case Value::kRegisterNext:
@@ -193,6 +196,8 @@ std::uint64_t Lane::wanted(const Step& step) const {
       return index + 1;
     case Until::kAdvanced:
       return value[step.reg] + 1;
+    case Until::kEnded:
+      return submitted;
   }
   return 0;
 }

@@ -67,10 +67,11 @@ struct RunContext {
 struct Lane {
   const RunContext* context = nullptr;
   std::uint32_t number = 0, warp = 0, queue = 0, peer = 0;
-  std::uint32_t home = 0;     ///< the own queue while it visits all
-  std::uint64_t puts = 0;     ///< messages so far
-  std::uint64_t waits = 0;    ///< waits and barriers so far, this one included
-  std::uint64_t signals = 0;  ///< signals, atomics and barriers so far, this one included
+  std::uint32_t home = 0;       ///< the own queue while it visits all
+  std::uint64_t puts = 0;       ///< messages so far
+  std::uint64_t waits = 0;      ///< waits and barriers so far, this one included
+  std::uint64_t signals = 0;    ///< signals, atomics and barriers so far, this one included
+  std::uint64_t submitted = 0;  ///< kernels and copies so far
   std::size_t pc = 0;
   Ps at_ps = 0;  ///< the lane's own time
   Ps stage_from_ps = 0;
@@ -86,6 +87,7 @@ struct Lane {
   bool rang = false;
   std::uint32_t rounds = 0;
   Ps seen_ps = -1, issued_ps = -1;
+  Ps launched_ps = -1;  ///< start of the kernel that the operation launched
   Journey journey;
   std::array<std::uint64_t, kRegisterCount> value{};
   std::array<Ps, kRegisterCount> ready_ps{};

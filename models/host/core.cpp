@@ -15,9 +15,16 @@ namespace {
 // changes no result.
 constexpr Ps kQuantumPs = 20'000'000;
 constexpr std::uint32_t kLineBytes = 64;  // and a block of a queue
-constexpr std::uint32_t kCqeCounterByte = 60;  // mlx5's CQE: index of the entry, 16 bits, big endian
+constexpr std::uint32_t kCqeCounterByte =
+    60;  // mlx5's CQE: index of the entry, 16 bits, big endian
 
 Ps scaled(double ns, double slowness) { return ps_from_ns(ns * slowness); }
+
+/// How often a compute step's cost is paid: once, or once for so many bytes begun.
+double times(const Lane& lane, const Step& step) {
+  if (step.per_bytes == 0) return 1;
+  return static_cast<double>((lane.op.bytes + step.per_bytes - 1) / step.per_bytes);
+}
 
 sc_core::sc_time as_time(Ps ps) {
   return sc_core::sc_time::from_value(static_cast<std::uint64_t>(ps));
@@ -52,6 +59,10 @@ void Core::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t
   thread->queue = queue;
   thread->peer = peer;
   thread->at_ps = now_ps();
+  if (context->program->kernel.present) {
+    thread->stream = std::make_unique<Stream>(spec_, gpu_, front_end_, thread.get());
+    thread->stream->begin();
+  }
   turns_.push(now_ps(), thread.get());
   threads_.push_back(std::move(thread));
   memory_->watch(kHostBase, kPeerBase, [this](std::uint64_t address, std::uint64_t, Ps at_ps) {
@@ -68,12 +79,14 @@ void Core::run(Thread& thread) {
       }
       if (!thread.begin_op(0)) return;
       thread.steps = &thread.program().of(thread.op.kind);
+      // With kernels, an operation's other work is the next kernel's.
+      if (thread.stream) thread.stream->add_work(thread.op.compute_cycles);
     }
     const Step& current = (*thread.steps)[thread.pc++];
     if (current.op == StepOp::kEnd && thread.worker == nullptr) {
       thread.end_op();
       if (thread.posts) ++counters_.messages;
-      thread.at_ps += ps_from_ns(static_cast<double>(thread.op.compute_cycles));
+      if (!thread.stream) thread.at_ps += ps_from_ns(static_cast<double>(thread.op.compute_cycles));
       continue;
     }
     if (!step(thread, current)) return;
@@ -83,7 +96,13 @@ void Core::run(Thread& thread) {
 bool Core::step(Thread& thread, const Step& step) {
   switch (step.op) {
     case StepOp::kCompute:
-      thread.at_ps += static_cast<Ps>(step.cycles * thread.cycle_ps);
+      thread.at_ps += static_cast<Ps>(step.cycles * times(thread, step) * thread.cycle_ps);
+      return true;
+    case StepOp::kLaunch:
+      thread.stream->launch();
+      return true;
+    case StepOp::kCopy:
+      copy(thread, step);
       return true;
     case StepOp::kFence:
       if (step.scope != Scope::kSys) return true;
@@ -138,13 +157,21 @@ std::uint64_t Core::place(const Thread& thread, const Step& step) const {
   const std::string& word = thread.program().words[step.word].name;
   if (thread.worker != nullptr)
     throw InputError("protocol " + thread.program().protocol,
-                     "a proxy's thread polls or changes '" + word + "' atomically, which is not in "
-                     "host memory",
+                     "a proxy's thread polls or changes '" + word +
+                         "' atomically, which is not in "
+                         "host memory",
                      "put its region into memory: host; in the GPU's memory it may look, load and "
                      "store");
   throw InputError("protocol " + thread.program().protocol,
                    "a CPU thread accesses '" + word + "', which is not in host memory",
                    "put its region into memory: host, or take out what reads or writes it");
+}
+
+void Core::copy(Thread& thread, const Step& step) {
+  if (step.copy == CopyWay::kInHost)
+    thread.at_ps += memcpy_ps(spec_, thread.op.bytes);
+  else
+    thread.stream->copy(step.copy == CopyWay::kToHost, thread.op.bytes);
 }
 
 void Core::store(Thread& thread, const Step& step) {
@@ -299,6 +326,7 @@ void Core::access(Thread& thread, const Step& step, Ps at_ps) {
   if (thread.worker != nullptr && step.until == Until::kAnswered && step.op == StepOp::kPoll)
     answered(*thread.worker, address);
   thread.answer(step, old, back_ps, thread.rounds);
+  if (step.op == StepOp::kPoll && step.until == Until::kEnded) thread.stream->ended(address);
   run(thread);
 }
 
@@ -309,6 +337,7 @@ Ps Core::period_ps(const Thread& thread, const Step& step) const {
 void Core::written(std::uint64_t address, Ps at_ps) {
   const std::uint64_t line = address / kLineBytes;
   for (const auto& thread : threads_) {
+    if (thread->stream) thread->stream->written(address, at_ps);
     if (!thread->spins || place(*thread, *thread->pending) / kLineBytes != line) continue;
     // Polling costs no events: its next look is at a whole number of periods.
     thread->spins = false;
@@ -340,8 +369,7 @@ void Core::add_proxy(const RunContext* context) {
     worker->worker = worker.get();
     worker->context = context;
     worker->at_ps = now_ps();
-    worker->slowness =
-        cold ? spec_.clock_ghz / spec_.cold_clock_ghz * spec_.cold_extra : 1;
+    worker->slowness = cold ? spec_.clock_ghz / spec_.cold_clock_ghz * spec_.cold_extra : 1;
     worker->cycle_ps = 1000 / spec_.clock_ghz * worker->slowness;
     std::uint32_t dealt = 0;
     for (std::uint32_t queue = 0; queue < context->queues; ++queue) {
@@ -370,10 +398,9 @@ void Core::add_proxy(const RunContext* context) {
       reads_gpu |= is_own(address);
       pc = step.target;
     }
-    worker->period_ps = std::max<Ps>(
-        static_cast<Ps>(worker->served.size()) * worker->visit_ps +
-            static_cast<Ps>(proxy.pass_cycles * worker->cycle_ps),
-        1);
+    worker->period_ps = std::max<Ps>(static_cast<Ps>(worker->served.size()) * worker->visit_ps +
+                                         static_cast<Ps>(proxy.pass_cycles * worker->cycle_ps),
+                                     1);
     worker->watched.assign(worker->served.size() * worker->looks.size(), 0);
     worker->pass_from_ps = now_ps() - worker->period_ps;
     worker->at = worker->served.size() - 1;
@@ -465,8 +492,8 @@ Ps Core::look_time(const Worker& worker, Place at, Ps not_before_ps) const {
   Ps look_ps = worker.pass_from_ps + static_cast<Ps>(at / looks) * worker.visit_ps +
                worker.sample_ps[at % looks] + (next_pass ? worker.period_ps : 0);
   if (look_ps < not_before_ps)
-    look_ps += (not_before_ps - look_ps + worker.period_ps - 1) / worker.period_ps *
-               worker.period_ps;
+    look_ps +=
+        (not_before_ps - look_ps + worker.period_ps - 1) / worker.period_ps * worker.period_ps;
   return look_ps;
 }
 
@@ -562,8 +589,7 @@ void Core::answered(Worker& worker, std::uint64_t cqe) {
   Service& s = worker.served[worker.at];
   ++s.answered;
   --worker.unanswered;
-  const std::uint64_t counter =
-      memory_->load(cqe / kLineBytes * kLineBytes + kCqeCounterByte, 2);
+  const std::uint64_t counter = memory_->load(cqe / kLineBytes * kLineBytes + kCqeCounterByte, 2);
   const std::uint64_t index = (counter & 0xff) << 8 | counter >> 8;
   // The newest entry of that number.
   const std::uint64_t newest = s.next - 1;

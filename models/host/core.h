@@ -1,5 +1,5 @@
-// CPU cores that execute a protocol's steps: a thread of the trace, or of a proxy, has a core of its
-// own.
+// CPU cores that execute a protocol's steps: a thread of the trace, or of a proxy, has a core of
+// its own.
 #pragma once
 
 #include <tlm_utils/simple_initiator_socket.h>
@@ -19,6 +19,7 @@
 #include "models/common/random.h"
 #include "models/host/memory.h"
 #include "models/host/spec.h"
+#include "models/host/stream.h"
 
 namespace marrow::host {
 
@@ -42,6 +43,11 @@ class Core : public sc_core::sc_module {
 
   Core(sc_core::sc_module_name name, const HostSpec& spec, HostMemory* memory, BarSpec bar = {});
 
+  /// The GPU to which threads submit kernels and copies. Must outlive this.
+  void attach(const GpuSpec& spec, gpu::FrontEnd* front_end) {
+    gpu_ = spec;
+    front_end_ = front_end;
+  }
   /// lane: its number among the run's lanes. peer: the processing element it talks to.
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
                 std::uint32_t lane = 0, std::uint32_t peer = 0);
@@ -57,17 +63,18 @@ class Core : public sc_core::sc_module {
   struct Thread : Lane {
     Worker* worker = nullptr;  ///< itself, if it is a proxy's
     const std::vector<Step>* steps = nullptr;
-    const Step* pending = nullptr;  ///< an access that meets the kernel's time
-    bool spins = false;             ///< it polls and has not found what it wants
-    Ps looks_from_ps = 0;           ///< since then
-    double cycle_ps = 1000;         ///< unit of its own costs
-    double slowness = 1;            ///< against a core at its full clock
+    const Step* pending = nullptr;   ///< an access that meets the kernel's time
+    bool spins = false;              ///< it polls and has not found what it wants
+    Ps looks_from_ps = 0;            ///< since then
+    double cycle_ps = 1000;          ///< unit of its own costs
+    double slowness = 1;             ///< against a core at its full clock
+    std::unique_ptr<Stream> stream;  ///< where the program has kernels
   };
   /// What a proxy's thread keeps of a queue.
   struct Service {
     std::uint32_t queue = 0;
-    std::uint64_t next = 0;  ///< behind the last descriptor taken
-    std::uint64_t rung = 0;  ///< behind the last that it rang for
+    std::uint64_t next = 0;                 ///< behind the last descriptor taken
+    std::uint64_t rung = 0;                 ///< behind the last that it rang for
     std::uint64_t asked = 0, answered = 0;  ///< CQEs
     std::uint64_t completed = 0;
     std::array<std::uint64_t, kRegisterCount> value{};
@@ -78,13 +85,13 @@ class Core : public sc_core::sc_module {
   /// find something, and the time of each follows from its place in the pass.
   struct Worker : Thread {
     std::vector<Service> served;
-    std::size_t at = 0;                ///< the one it visits
-    std::vector<std::uint32_t> looks;  ///< steps of a visit
-    std::vector<Ps> sample_ps;         ///< from a visit's begin until that look's moment
-    Ps visit_ps = 0, period_ps = 1;    ///< of an idle visit and pass
-    Ps pass_from_ps = 0;               ///< begin of a pass as it would be if all were idle
-    std::size_t resume = 0;            ///< step behind `post`
-    std::uint32_t found = 0, most = 1; ///< times that a look has found something in a row
+    std::size_t at = 0;                  ///< the one it visits
+    std::vector<std::uint32_t> looks;    ///< steps of a visit
+    std::vector<Ps> sample_ps;           ///< from a visit's begin until that look's moment
+    Ps visit_ps = 0, period_ps = 1;      ///< of an idle visit and pass
+    Ps pass_from_ps = 0;                 ///< begin of a pass as it would be if all were idle
+    std::size_t resume = 0;              ///< step behind `post`
+    std::uint32_t found = 0, most = 1;   ///< times that a look has found something in a row
     std::vector<std::uint64_t> watched;  ///< by place: the line, plus 1
     std::set<Place> ready;
     bool parked = false;
@@ -123,6 +130,7 @@ class Core : public sc_core::sc_module {
   void take_effect(Store& store, Ps at_ps);
   void written(std::uint64_t address, Ps at_ps);
   static std::uint64_t wanted(const Thread& thread, const Step& step);
+  void copy(Thread& thread, const Step& step);
   std::uint64_t place(const Thread& thread, const Step& step) const;
   Ps period_ps(const Thread& thread, const Step& step) const;
   /// Of a look that finds nothing.
@@ -151,6 +159,8 @@ class Core : public sc_core::sc_module {
   const HostSpec spec_;
   HostMemory* memory_;
   const BarSpec bar_;
+  GpuSpec gpu_;
+  gpu::FrontEnd* front_end_ = nullptr;
   std::vector<std::unique_ptr<Thread>> threads_;  ///< of the trace, then the proxy's
   std::vector<Worker*> workers_;
   std::unordered_multimap<std::uint64_t, std::pair<Worker*, Place>> watchers_;  ///< by line

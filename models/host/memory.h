@@ -59,7 +59,7 @@ class HostMemory : public sc_core::sc_module {
   Memory memory_;
   struct Line {
     enum class Of : std::uint8_t { kShared, kOfCore, kOfDevice } of;  ///< who wrote it last
-    Ps written_ps = 0;  ///< by a device
+    Ps written_ps = 0;                                                ///< by a device
   };
   Line& line(std::uint64_t address) { return lines_[(address - kHostBase) / kLineBytes]; }
   void device_wrote(std::uint64_t address, Ps at_ps);

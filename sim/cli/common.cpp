@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 
 namespace marrow::cli {
 

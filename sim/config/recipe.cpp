@@ -31,7 +31,8 @@ const Names<Value> kValueNames = {{"0", Value::kZero},
                                   {"register", Value::kRegister},
                                   {"register_next", Value::kRegisterNext},
                                   {"completed", Value::kCompleted},
-                                  {"version", Value::kVersion}};
+                                  {"version", Value::kVersion},
+                                  {"submitted", Value::kSubmitted}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -52,13 +53,13 @@ const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
                                         {"host", MemoryKind::kHost},
                                         {"peer", MemoryKind::kPeer},
                                         {"nic", MemoryKind::kNic}};
-const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
-                                  {"completed", Until::kCompleted},
-                                  {"reached", Until::kReached},
-                                  {"signalled", Until::kSignalled},
-                                  {"answered", Until::kAnswered},
-                                  {"present", Until::kPresent},
-                                  {"advanced", Until::kAdvanced}};
+const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree}, {"completed", Until::kCompleted},
+                                  {"reached", Until::kReached},    {"signalled", Until::kSignalled},
+                                  {"answered", Until::kAnswered},  {"present", Until::kPresent},
+                                  {"advanced", Until::kAdvanced},  {"ended", Until::kEnded}};
+const Names<CopyWay> kCopyNames = {{"to_host", CopyWay::kToHost},
+                                   {"from_host", CopyWay::kFromHost},
+                                   {"in_host", CopyWay::kInHost}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
                                           {"batch_boundary", Condition::kBatchBoundary},
                                           {"multiple", Condition::kMultiple},
@@ -103,10 +104,10 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description",   "runs_on", "choices",  "costs", "depth",
-                "queues",   "regions",       "words",   "parts",    "put",   "put_signal",
-                "get",      "atomic",        "fence",   "quiet",    "wait",  "barrier",
-                "consumer", "peer_consumer", "nic",     "placed_by", "proxy"});
+    root_.only({"protocol", "description",   "runs_on", "choices",   "costs", "depth",
+                "queues",   "regions",       "words",   "parts",     "put",   "put_signal",
+                "get",      "atomic",        "fence",   "quiet",     "wait",  "barrier",
+                "consumer", "peer_consumer", "nic",     "placed_by", "proxy", "kernel"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto runs_on = root_.find("runs_on"))
@@ -144,6 +145,9 @@ class Reader {
     const bool to_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
       return region.memory == MemoryKind::kPeer;
     });
+    if (auto kernel = root_.find("kernel")) read_kernel(*kernel);
+    for (const auto& steps : recipe_.program.steps)
+      for (const Step& step : steps) check_submission(step);
     if (recipe_.program.on_cpu && !nic)
       root_.fail("a CPU thread posts to a NIC", "add `nic:`, or take out `runs_on: cpu`");
     for (const Region& region : recipe_.program.regions)
@@ -444,6 +448,46 @@ class Reader {
       section.fail("no step takes a queue position", "give one atomic `result: index`");
   }
 
+  void read_kernel(const YamlNode& node) {
+    node.only({"done", "tail"});
+    if (!recipe_.program.on_cpu)
+      node.fail("kernels are launched by a CPU thread", "add `runs_on: cpu`, or take it out");
+    KernelProgram& kernel = recipe_.program.kernel;
+    kernel.present = true;
+    const auto needs_host = [&](std::uint32_t w, const YamlNode& at) {
+      if (recipe_.program.regions[recipe_.program.words[w].region].memory != MemoryKind::kHost)
+        at.fail("a CPU thread polls '" + recipe_.program.words[w].name + "'",
+                "put its region into memory: host");
+    };
+    kernel.done = word(node.at("done"));
+    needs_host(kernel.done, node.at("done"));
+    if (recipe_.program.words[kernel.done].bytes != 8)
+      node.at("done").fail("the word counts what ended", "give it 8 bytes");
+    const auto tail = node.find("tail");
+    if (!tail) return;
+    steps_ = &kernel.tail;
+    read_steps(*tail);
+    for (const Step& step : kernel.tail) {
+      if (step.op != StepOp::kFence && step.op != StepOp::kStore)
+        tail->fail("a kernel's tail holds fences and stores", "take the other steps out");
+      if (step.op != StepOp::kStore) continue;
+      needs_host(step.word, *tail);
+      if (step.value != Value::kSubmitted)
+        tail->fail("a kernel stores which of the stream's it is", "write value: submitted");
+    }
+  }
+
+  void check_submission(const Step& step) {
+    const bool submits = step.op == StepOp::kLaunch ||
+                         (step.op == StepOp::kCopy && step.copy != CopyWay::kInHost) ||
+                         (step.op == StepOp::kPoll && step.until == Until::kEnded);
+    if (submits && !recipe_.program.kernel.present)
+      root_.fail("a step submits to the GPU, or waits for its end, and no word tells that end",
+                 "add `kernel: {done: WORD}`");
+    if (step.op == StepOp::kCopy && !recipe_.program.on_cpu)
+      root_.fail("a payload is copied by a CPU thread", "add `runs_on: cpu`");
+  }
+
   bool is_chosen(const YamlNode& node) {
     bool all = true;
     for (const auto& [choice, wanted] : node.entries()) {
@@ -459,9 +503,9 @@ class Reader {
 
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
-      node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "own_index", "pick", "for_each_queue", "part", "if", "when", "do", "look", "then",
-                 "while", "post", "else"});
+      node.only({"stage", "compute",   "load",  "store",          "atomic", "spin",   "poll", "use",
+                 "fence", "own_index", "pick",  "for_each_queue", "part",   "if",     "when", "do",
+                 "look",  "then",      "while", "post",           "else",   "launch", "copy"});
       if (auto part = node.find("part")) {
         if (++depth_ > kMostDepth) part->fail("a part contains itself", "take it out there");
         read_steps(root_.at("parts").at(part->text()));
@@ -505,7 +549,11 @@ class Reader {
         read_steps(node.at("do"));
         const std::size_t behind = steps_->size();
         const auto otherwise = node.find("else");
-        if (otherwise) steps_->push_back({.op = StepOp::kJump});
+        if (otherwise) {
+          Step jump;
+          jump.op = StepOp::kJump;
+          steps_->push_back(jump);
+        }
         (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
         if (!otherwise) continue;
         read_steps(*otherwise);
@@ -619,8 +667,9 @@ class Reader {
       pc = step.op == StepOp::kLook ? step.target : pc + 1;
     }
     if (proxy.announcement == kNoWord)
-      node.at("each_queue").fail("it looks at nothing that lanes write",
-                                 "add a look `until: present` or `until: advanced`");
+      node.at("each_queue")
+          .fail("it looks at nothing that lanes write",
+                "add a look `until: present` or `until: advanced`");
     if (auto posts = node.find("posts"))
       for (const auto& [name, steps] : posts->entries()) {
         const auto known = std::find(kOpKindNames.begin(), kOpKindNames.end(), name);
@@ -666,12 +715,28 @@ class Reader {
     if (kind == "compute") {
       step.op = StepOp::kCompute;
       if (node.is_map()) {
-        node.only({"cost", "times"});
-        step.cycles =
-            cost(node.at("cost")) * static_cast<double>(whole(node.at("times"), 0, 1'000'000));
+        node.only({"cost", "times", "per_bytes"});
+        step.cycles = cost(node.at("cost"));
+        if (auto times = node.find("times"))
+          step.cycles *= static_cast<double>(whole(*times, 0, 1'000'000));
+        if (auto per = node.find("per_bytes")) {
+          if (!recipe_.program.on_cpu)
+            per->fail("an SM's lane has no cost by size", "use `times`, or `runs_on: cpu`");
+          step.per_bytes = static_cast<std::uint32_t>(whole(*per, 1, 1 << 30));
+        }
       } else {
         step.cycles = cost(node);
       }
+      return step;
+    }
+    if (kind == "launch") {
+      step.op = StepOp::kLaunch;
+      if (node.text() != "kernel") node.fail("what is launched is a kernel", "write: kernel");
+      return step;
+    }
+    if (kind == "copy") {
+      step.op = StepOp::kCopy;
+      step.copy = pick(node, kCopyNames);
       return step;
     }
     if (kind == "use") {
@@ -696,7 +761,8 @@ class Reader {
       step.reg = known_reg(node);
       return step;
     }
-    if (kind == "do" || kind == "then" || kind == "else") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
+    if (kind == "do" || kind == "then" || kind == "else")
+      node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
     if (auto id = node.find("id")) step.id = id->text();
     const auto key = [&](const char* field) {
       return step.id.empty() ? std::string() : step.id + "." + field;
@@ -922,8 +988,8 @@ class Reader {
   std::map<std::string, std::string> asked_, sets_;
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
-  std::vector<Step>* steps_ = nullptr;  ///< of the operation being read
-  std::uint32_t blocks_ = 0;            ///< that its entries take so far
+  std::vector<Step>* steps_ = nullptr;             ///< of the operation being read
+  std::uint32_t blocks_ = 0;                       ///< that its entries take so far
   std::map<EntryForm, std::uint32_t> last_block_;  ///< of each form, where the last one begins
   static constexpr int kMostDepth = 8;
   int depth_ = 0;  ///< of parts in parts

@@ -271,7 +271,8 @@ test('lists the worst row first, with its reason and interval, and sorts', async
   assert.match(first, /\+50 %\s+four lanes on one queue/);
   assert.match(plain((await rows()).find((r) => r.startsWith('cfg 2'))), /950 to 1100 cycles/);
   const head = (await page.$$('#trust thead th'))[3];
-  await (await head.$('button')).click();
+  await (await head.$('button')).focus();
+  await page.keyboard.press('Enter');
   assert.equal(await head.evaluate((h) => h.getAttribute('aria-sort')), 'descending');
   assert.match((await rows())[0], /^cfg 2/);
   await page.close();
@@ -313,6 +314,18 @@ test('holds 100,000 messages in less than 8 MB, without a node for each', async 
 test('says where a validation is of another system than the run', async () => {
   const page = await open(report('other.html', [make('o-run.json', run), make('o-validate.json', { ...validation, system: 'h200-b' })]));
   assert.match(await page.$eval('.cards', (e) => e.innerText), /That is h200-b, another system than the run's, made-up/);
+  await page.close();
+});
+
+test('draws a comparison of protocols as latency by size', async () => {
+  const rows = ['gdaki', 'host'].flatMap((protocol, i) => [8, 4096].map((bytes) => ({ index: 0, run: `${bytes} B`, bytes, protocol, what: 'put to quiet', messages: 9, median_ns: 1000 * (i + 1), p90_ns: 1, p99_ns: 1 })));
+  const page = await open(report('modes.html', [make('modes.json', { schema: 'marrow.run/1', system: 's', protocols: ['gdaki', 'host'], comparison: rows, provenance: {} })]));
+  await drawAll(page);
+  assert.deepEqual(page.errors, []);
+  const plot = await plotOf(page, 'way of submitting');
+  await plot.focus();
+  await page.keyboard.press('End');
+  assert.match(plain(await plot.evaluate((p) => p.closest('figure').querySelector('[aria-live]').textContent)), /host, work.bytes 4 KiB: median 2000 ns/);
   await page.close();
 });
 

@@ -33,6 +33,27 @@ export function section(data) {
       h('article', {}, h('div', { class: 'controls' }, choice('Metric', metrics.map((m) => [m, metric(m).name]), y, (v) => ((y = v), fill()))), place),
     );
   }
+  for (const doc of data.runs) {
+    const rows = doc.comparison ?? [];
+    if (new Set(rows.map((r) => r.bytes)).size < 2) continue;
+    parts.push(
+      h(
+        'article',
+        {},
+        curves({
+          title: `Message size and way of submitting on ${doc.system}`,
+          note: `Median of ${[...new Set(rows.map((r) => r.what))].join(', ')}.`,
+          x: kSize,
+          y: { name: 'median', unit: 'ns' },
+          series: [...new Set(rows.map((r) => r.protocol))].map((protocol) => ({
+            name: protocol,
+            points: rows.filter((r) => r.protocol === protocol && r.bytes > 0).sort((a, b) => a.bytes - b.bytes).map((r) => [r.bytes, r.median_ns]),
+          })),
+        }).element,
+        evidence.line({ counts: doc.provenance?.parameters, of: 'parameters of the system' }),
+      ),
+    );
+  }
   const several = allOf(data).filter((r) => r.by_size.length > 1);
   if (several.length > 0)
     parts.push(
