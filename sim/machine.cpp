@@ -394,7 +394,8 @@ void Machine::run(const RunSetup& setup) {
     pe.front_end.reset();
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
-    pe.link.set_observer(&observer);
+    pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
+    if (pe.nic_link) pe.nic_link->set_observer(&observer, "PCIe of NIC " + std::to_string(number));
     gpu::RunContext& context = contexts[number];
     context.program = &program;
     context.layout = &layout;
@@ -410,7 +411,7 @@ void Machine::run(const RunSetup& setup) {
     context.next_op = next_op;
     context.on_index = [book = &books[number]](std::uint32_t queue, std::uint64_t index,
                                                std::uint64_t size) {
-      book->flight(queue, index).bytes = size;
+      book->flight(queue, index).journey.bytes = size;
     };
     if (!program.nic.present) continue;
     nic::Connections connections{&program,
@@ -484,7 +485,7 @@ void Machine::run(const RunSetup& setup) {
     consumer->set_observer(&observer);
     consumer->start(&program, &layout, queues, &books.front(),
                     [&](std::uint32_t queue, std::uint64_t index) {
-                      return books.front().flight(queue, index).bytes;
+                      return books.front().flight(queue, index).journey.bytes;
                     });
   }
   std::fill(lanes_of_pe.begin(), lanes_of_pe.end(), 0);
@@ -537,6 +538,7 @@ void Machine::run(const RunSetup& setup) {
   for (auto& pe : pes_) {
     pe->l2.set_observer(nullptr);
     pe->link.set_observer(nullptr);
+    if (pe->nic_link) pe->nic_link->set_observer(nullptr);
   }
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);

@@ -15,6 +15,9 @@ packages=(
   libboost-mpi1.81-dev libopenmpi-dev openmpi-bin # studies over several machines
   libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours; marrow-capture drives a NIC
 )
+# The page of `marrow report` is bundled with Node and tested in Chromium; of any source.
+command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
+command -v chromium >/dev/null || packages+=(chromium)
 
 say() { echo "install-deps: $*"; }
 fail() {

@@ -41,9 +41,8 @@ struct Flight {
   Ps seen_ps = -1;         ///< lane saw the completion
   Ps launched_ps = -1;     ///< the next kernel has started
   bool lane_done = false;
-  bool filler = false;      ///< not the first entry of its message
-  std::uint64_t bytes = 0;  ///< payload
-  Request request;          ///< what a proxy is asked to do
+  bool filler = false;  ///< not the first entry of its message
+  Request request;      ///< what a proxy is asked to do
 };
 
 class JourneyBook {

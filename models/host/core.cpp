@@ -580,7 +580,7 @@ void Core::take(Worker& worker) {
   JourneyBook& book = *worker.context->book;
   const Flight& flight = book.flight(s.queue, s.next);
   worker.op.kind = flight.request.kind;
-  worker.op.bytes = flight.bytes;
+  worker.op.bytes = flight.journey.bytes;
   worker.number = flight.request.lane;
   worker.peer = flight.request.peer;
   worker.puts = flight.request.version;

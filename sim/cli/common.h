@@ -17,6 +17,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);

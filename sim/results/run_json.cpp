@@ -22,6 +22,7 @@ Json stages(const StageTimes& times) {
     const Distribution& d = *row.times;
     rows.push_back({{"stage", row.stage},
                     {"count", d.count()},
+                    {"p10_ns", ns(d.quantile(0.1))},
                     {"median_ns", ns(d.quantile(0.5))},
                     {"p90_ns", ns(d.quantile(0.9))},
                     {"p99_ns", ns(d.quantile(0.99))},

@@ -29,7 +29,7 @@ struct RunInfo {
 ///   {schema, system, protocols[], trace, seed,
 ///    runs[] {index, run, messages, stages[], operations[]}, total {messages, stages[]},
 ///    counters[] {block, counter, value, unit}, measured[], provenance}
-/// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
+/// with stages[] {stage, count, p10_ns, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
 /// message passed is absent. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
 /// from call to return. A run whose kernels a CPU thread launches has kernels[]
 /// {part, count, median_ns, p90_ns, p99_ns, mean_ns, share} as well. measured[] {run, metric,

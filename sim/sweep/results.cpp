@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "sim/config/report.h"
+#include "sim/config/system.h"
 #include "sim/results/csv.h"
 #include "sim/sweep/chooser.h"
 #include "sim/sweep/columns.h"
@@ -169,6 +172,7 @@ void write_json(std::ostream& out, const Results& results) {
     for (const Value& value : axis.values) values.push_back(as_value(value));
     Json one = {{"name", axis.name}, {"base", as_value(axis.base)}, {"values", values}};
     if (axis.values.empty()) one["range"] = {axis.from, axis.to};
+    if (!axis.evidence.empty()) one["evidence"] = axis.evidence;
     axes.push_back(one);
   }
   Json points = Json::array();
@@ -195,12 +199,20 @@ void write_json(std::ostream& out, const Results& results) {
                            {"value", s.value},
                            {"metric", s.metric},
                            {"result", s.result}});
+  const auto parameters = config::load_system(study.base.system, study.base.system_sets);
+  Json classes = Json::object();
+  const auto counts = config::evidence_counts(parameters);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    classes[std::string(config::name(static_cast<config::Evidence>(i)))] = counts[i];
   Json json = {{"schema", "marrow.sweep/1"},
                {"study", study.name},
                {"question", study.question},
                {"mode", name(study.mode)},
                {"target", target_column(study, results.outcomes)},
                {"draws", study.draws},
+               {"system", parameters.system()},
+               {"protocol", std::filesystem::path(study.base.protocol).stem().string()},
+               {"provenance", {{"parameters", classes}}},
                {"axes", axes},
                {"metrics", metric_columns(results)},
                {"points", points},

@@ -105,6 +105,16 @@ class BaseValues {
     return text("base");
   }
 
+  /// What the base's value rests on: the class of its source; empty for a choice or a load.
+  std::string evidence(const std::string& key) const {
+    if (key.starts_with(kProtocolPrefix) && recipe_)
+      for (const config::RecipeCost& cost : recipe_->costs)
+        if (cost.key == key.substr(kProtocolPrefix.size()))
+          return std::string(config::name(cost.evidence));
+    if (parameters_.has(key)) return std::string(config::name(parameters_.parameter(key).evidence));
+    return "";
+  }
+
   /// Keys that "nic.*" or "protocol.*" stands for: what can be scaled by a few percent.
   std::vector<std::string> matching(const std::string& prefix) const {
     std::vector<std::string> keys;
@@ -223,6 +233,7 @@ Axis read_axis(const std::string& name, const YamlNode& node, const BaseValues& 
     }
   }
   axis.base = base.of(axis.keys.front());
+  axis.evidence = base.evidence(axis.keys.front());
   axis.whole = BaseValues::is_whole(axis.keys.front());
   const auto list = node.is_list() ? std::optional(node) : node.find("values");
   if (list) {

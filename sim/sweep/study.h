@@ -42,6 +42,7 @@ struct Axis {
   std::vector<std::string> keys;  ///< what it sets; empty where its cases say so
   bool whole = false;             ///< its values are whole numbers
   Value base;                     ///< the base point's; its label is "base" where nobody knows it
+  std::string evidence;           ///< class of the base value's source; empty: no parameter or cost
   std::string place;              ///< "file:line"
 };
 

@@ -42,6 +42,7 @@ TEST(RunJson, ReadBack) {
   ASSERT_EQ(stages.size(), 7u);
   EXPECT_EQ(stages[2], (nlohmann::json{{"stage", "mmio"},
                                        {"count", 2},
+                                       {"p10_ns", 400},
                                        {"median_ns", 1000},
                                        {"p90_ns", 1000},
                                        {"p99_ns", 1000},
