@@ -10,6 +10,7 @@ packages=(
   g++ cmake ninja-build
   libsystemc-dev libboost1.81-dev libboost-iostreams1.81-dev zlib1g-dev
   libyaml-cpp-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libfmt-dev libcli11-dev
+  libceres-dev # least squares of `marrow calibrate`
   libgtest-dev libbenchmark-dev
   libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours
 )

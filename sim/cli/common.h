@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
