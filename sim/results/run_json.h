@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/results/counters.h"
+#include "sim/results/intervals.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/stage_table.h"
 
@@ -28,9 +29,11 @@ struct RunInfo {
 ///    runs[] {index, run, messages, stages[], operations[]}, total {messages, stages[]},
 ///    counters[] {block, counter, value, unit}, provenance}
 /// with stages[] {stage, count, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
-/// message passed is absent. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
+/// message passed is absent. A run's stages have interval_ns [low, high] of the median where there
+/// are intervals. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},
 /// from call to return.
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
-                const OperationTable& operations, const Counters& counters);
+                const OperationTable& operations, const Counters& counters,
+                const Intervals& intervals = {});
 
 }  // namespace marrow::results

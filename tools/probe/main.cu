@@ -118,6 +118,7 @@ Object header_of(Context& context, const Options& options, int gpus,
   header.add("cpu", read_cpu(file_text("/proc/cpuinfo")));
   header.add("quick", options.quick).add("rounds", kRounds);
   header.add("none_cycles", context.none_cycles());
+  header.add("results_pending", false);  // none is stored while an operation is timed
   return header.add_list("measured", measured);
 }
 
