@@ -290,9 +290,11 @@ std::map<std::string, double> medians(const Comparison& comparison) {
   return all;
 }
 
-void add_intervals(Comparison& comparison, const results::Intervals& intervals) {
+void add_intervals(Comparison& comparison, const results::Intervals& intervals,
+                   double error_percent) {
   for (Row& row : comparison.rows)
-    if (const auto it = intervals.find(name_of(row)); it != intervals.end()) row.interval = it->second;
+    if (const auto it = intervals.find(name_of(row)); it != intervals.end())
+      row.interval = results::widened(it->second, row.predicted.median, error_percent);
 }
 
 Coverage Comparison::coverage(bool predicted_alone) const {

@@ -35,7 +35,7 @@ struct Row {
   bool stable = true;                    ///< the halves of the measurement agree within 15 %
   bool scored = true;                    ///< the measured median is at least 100 cycles
   bool within = true;  ///< the predicted median lies within the measured p10 to p90
-  /// Where the predicted median lies with 90 %, by the parameters' intervals.
+  /// Where the median lies with 90 %, by the parameters' intervals and the models' own error.
   std::optional<results::Interval> interval;
   bool inside() const {  ///< is the measured median in it?
     return interval && interval->low <= measured.median && measured.median <= interval->high;
@@ -89,7 +89,9 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
 
 /// The predicted medians by name, as sweep::intervals_of() takes them, and their intervals.
 std::map<std::string, double> medians(const Comparison& comparison);
-void add_intervals(Comparison& comparison, const results::Intervals& intervals);
+/// error_percent: the models' own, besides the parameters' (prediction.stage_error_percent).
+void add_intervals(Comparison& comparison, const results::Intervals& intervals,
+                   double error_percent);
 
 void write_table(std::ostream& out, const Comparison& comparison);
 /// Schema "marrow.validate/1".

@@ -212,7 +212,7 @@ int run(const Arguments& arguments) {
   const TraceFile trace_file(arguments.trace);
   trace::Reader reader(trace_file.path());
   // Samples first: they elaborate machines of their own, and this process must have none then.
-  const results::Intervals intervals = sample_intervals(
+  results::Intervals intervals = sample_intervals(
       arguments.intervals, arguments.jobs, parameters, arguments.seed, [&](const Drawn& drawn) {
         auto sampled = parameters, base = base_parameters;
         sweep::apply(sampled, drawn.values);
@@ -259,6 +259,15 @@ int run(const Arguments& arguments) {
   if (runs == 0)
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
+
+  for (const auto& [index, r] : table.runs())
+    for (const results::StageRow& row : r.times.rows())
+      if (const auto it = intervals.find(results::interval_name(index, row.stage));
+          it != intervals.end())
+        it->second = results::widened(it->second,
+                                      static_cast<double>(row.times->quantile(0.5)) /
+                                          static_cast<double>(kPsPerNs),
+                                      config::bind(parameters).stage_error_percent);
 
   results::Counters all_counters;
   machine.report(all_counters);

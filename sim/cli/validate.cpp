@@ -72,7 +72,7 @@ int validate_capture(const Arguments& arguments) {
   validate::Comparison comparison = compare(arguments, sets, parameters, base_parameters,
                                             arguments.seed, progress.on() ? &progress : nullptr);
   progress.finish();
-  validate::add_intervals(comparison, intervals);
+  validate::add_intervals(comparison, intervals, config::bind(parameters).stage_error_percent);
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
     file.stream() << validate::as_json(comparison).dump(1) << '\n';

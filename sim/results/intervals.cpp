@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace marrow::results {
 
 std::string interval_name(std::uint32_t run_index, std::string_view stage) {
   return fmt::format("{} {}", run_index, stage);
+}
+
+Interval widened(const Interval& interval, double median, double error_percent) {
+  const double error = median * error_percent / 100;
+  return {median - std::hypot(std::max(0.0, median - interval.low), error),
+          median + std::hypot(std::max(0.0, interval.high - median), error)};
 }
 
 void write_table(std::ostream& out, const StageTable& table, const Intervals& intervals,

@@ -19,6 +19,10 @@ using Intervals = std::map<std::string, Interval>;
 
 std::string interval_name(std::uint32_t run_index, std::string_view stage);
 
+/// Around the median with an error of its own, independent of what the interval is from: deviations
+/// add as squares.
+Interval widened(const Interval& interval, double median, double error_percent);
+
 /// A line for each run and stage: median and where it lies with 90 %.
 void write_table(std::ostream& out, const StageTable& table, const Intervals& intervals,
                  std::size_t samples);

@@ -36,9 +36,11 @@ bool is_whole(const config::Parameter& parameter) {
   const std::string_view unit = config::unit_of(parameter.key);
   return unit == "count" || unit == "bytes";
 }
-/// A fact is not fitted unless it is named: a clock, a specification's number, nothing at all.
+/// Not fitted unless it is named: a clock, a specification's number, nothing at all, what no
+/// prediction moves with.
 bool is_fact(const config::Parameter& parameter) {
   return is_whole(parameter) || config::unit_of(parameter.key) == "ghz" || parameter.value == 0 ||
+         parameter.key.starts_with("prediction.") ||
          (parameter.evidence == config::Evidence::kPublished && !parameter.interval);
 }
 
@@ -91,10 +93,9 @@ Json elsewhere(const std::function<Json()>& work) {
   pool.start(0, [&] {
     try {
       return work().dump();
-    } catch (const InputError& error) {
-      return Json({{"error", error.what()}}).dump();
     } catch (const std::exception& error) {
-      return Json({{"error", error.what()}}).dump();
+      return Json({{"error", error.what()}})
+          .dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   });
   const auto ended = pool.wait();
@@ -171,7 +172,7 @@ void Problem::read_probes() {
     for (const auto& [reason, count] : reading.unpredicted) unpredicted_[reason] += count;
     for (const validate::ProbeQuantity& quantity : reading.quantities) {
       const validate::ProbeRow& row = file.rows[quantity.row];
-      rows_.push_back({path, validate::label_of(row), row.unit, quantity.model,
+      rows_.push_back({path, row.place, validate::label_of(row), row.unit, quantity.model,
                        {quantity.measured, quantity.uncertainty, false}});
       if (quantity.statistic != validate::Statistic::kMedian)
         rows_.back().label += std::string(", ") + std::string(validate::name(quantity.statistic));
@@ -186,7 +187,7 @@ void Problem::read_captures() {
     if (rows.is_object()) throw InputError(path, rows["error"].get<std::string>());
     for (const auto& row : rows) {
       const double measured = row["measured"].get<double>();
-      rows_.push_back({path, row["label"], "cycles", row["kind"],
+      rows_.push_back({path, path, row["label"], "cycles", row["kind"],
                        {measured, kCaptured * measured, false}});
     }
   }
@@ -226,7 +227,6 @@ std::string Problem::fingerprint() const {
     texts.push_back(fmt::format("{} {} {} {}", knob.key, knob.low, knob.high, knob.known_width));
   for (const auto& list : {inputs_.probes, inputs_.captures})
     for (const std::string& path : list) texts.push_back(text_of(path));
-  std::set<std::string> recipes;
   texts.push_back(fmt::format("{} {}", inputs_.hold_out, inputs_.seed));
   return sweep::fingerprint(texts);
 }
@@ -238,7 +238,7 @@ std::string Problem::work(const sweep::Job& job) const {
     return Json(predict(Json::parse(job.text).get<std::vector<double>>())).dump();
   } catch (const std::exception& error) {
     return Json({{"error", error.what()}})
-        .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 }
 

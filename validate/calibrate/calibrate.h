@@ -29,7 +29,7 @@ struct Inputs {
 
 /// One measured value with its source.
 struct Row {
-  std::string file, label, unit;
+  std::string file, place, label, unit;  ///< place: "file:line" where there are lines
   std::string kind;  ///< rows of one kind are predicted by the same numbers
   Datum datum;
 };

@@ -177,7 +177,7 @@ nlohmann::ordered_json as_json(const Problem& problem, const Fit& fit) {
   Json rows = Json::array();
   for (std::size_t d = 0; d < problem.rows().size(); ++d) {
     const Row& row = problem.rows()[d];
-    rows.push_back({{"file", row.file},
+    rows.push_back({{"place", row.place},
                     {"row", row.label},
                     {"unit", row.unit},
                     {"kind", row.kind},
