@@ -54,7 +54,9 @@ struct Group {
 /// How often the stated intervals hold.
 struct Coverage {
   std::size_t rows = 0, inside = 0;
-  double share() const { return rows ? static_cast<double>(inside) / static_cast<double>(rows) : 0; }
+  double share() const {
+    return rows ? static_cast<double>(inside) / static_cast<double>(rows) : 0;
+  }
 };
 
 struct Comparison {

@@ -71,7 +71,8 @@ ProbeReading read_quantities(const ProbeFile& file, const config::SystemSpec& sp
 std::string label_of(const ProbeRow& row);
 
 /// Elaborates a machine: once a process. Single operations run on it, from an idle path; bulk rates
-/// are the links' arithmetic. Nothing varies: distances and jitter are zero where a median is asked.
+/// are the links' arithmetic. Nothing varies: distances and jitter are zero where a median is
+/// asked.
 class GpuProbe {
  public:
   explicit GpuProbe(const config::SystemSpec& spec);

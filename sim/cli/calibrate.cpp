@@ -48,8 +48,9 @@ int run_on(sweep::Ranks& ranks, Arguments arguments) {
                                                 : std::max(1U, std::thread::hardware_concurrency());
     results::Progress progress(0, "evaluations");
     sweep::JobRunner runner(ranks, jobs, work);
-    const calibrate::Fit fit = calibrate::solve(problem, runner, journal, arguments.fit,
-                                                [&](std::size_t fresh) { progress.advance(fresh); });
+    const calibrate::Fit fit =
+        calibrate::solve(problem, runner, journal, arguments.fit,
+                         [&](std::size_t fresh) { progress.advance(fresh); });
     progress.finish();
     AtomicFile overlay(arguments.out);
     calibrate::write_overlay(overlay.stream(), problem, fit,
@@ -94,8 +95,7 @@ void add_calibrate(CLI::App& app, Action& action) {
       "evaluation, all cores; one that was ended goes on where it was. `mpirun -n N marrow "
       "calibrate` spreads it over machines");
   command->add_option("--system", inputs.system, "System file to start from")->required();
-  command
-      ->add_option("--probe", inputs.probes, "File of marrow-probe; may be repeated")
+  command->add_option("--probe", inputs.probes, "File of marrow-probe; may be repeated")
       ->allow_extra_args(false);
   command
       ->add_option("--capture", inputs.captures,

@@ -264,10 +264,10 @@ int run(const Arguments& arguments) {
     for (const results::StageRow& row : r.times.rows())
       if (const auto it = intervals.find(results::interval_name(index, row.stage));
           it != intervals.end())
-        it->second = results::widened(it->second,
-                                      static_cast<double>(row.times->quantile(0.5)) /
-                                          static_cast<double>(kPsPerNs),
-                                      config::bind(parameters).stage_error_percent);
+        it->second = results::widened(
+            it->second,
+            static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs),
+            config::bind(parameters).stage_error_percent);
 
   results::Counters all_counters;
   machine.report(all_counters);
@@ -295,8 +295,7 @@ int run(const Arguments& arguments) {
     perfetto_file->commit();
   }
   results::write_table(std::cout, table);
-  if (!intervals.empty())
-    results::write_table(std::cout, table, intervals, arguments.intervals);
+  if (!intervals.empty()) results::write_table(std::cout, table, intervals, arguments.intervals);
   results::write_table(std::cout, operations);
   results::write_table(std::cout, counters);
   if (!options.place) report_spread(arguments, reader, machine, options, table);
@@ -356,10 +355,9 @@ void add_run(CLI::App& app, Action& action) {
   const std::string start =
       "marrow run --system configs/systems/h200-c.yaml --trace "
       "traces/h200-c-device-consumer.trace --only cfg=4";
-  add_examples(command,
-               {start + " --perfetto cfg4.perfetto-trace", start + " --set gpu.sm.clock_ghz=1.2",
-                start + " --intervals",
-                start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
+  add_examples(command, {start + " --perfetto cfg4.perfetto-trace",
+                         start + " --set gpu.sm.clock_ghz=1.2", start + " --intervals",
+                         start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

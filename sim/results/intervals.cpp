@@ -28,11 +28,10 @@ void write_table(std::ostream& out, const StageTable& table, const Intervals& in
     for (const StageRow& row : run.times.rows()) {
       const auto it = intervals.find(interval_name(index, row.stage));
       if (it == intervals.end()) continue;
-      out << fmt::format("{:<12} {:<20} {:>10.1f} {:>10.1f} {:>10.1f}\n", run.name, row.stage,
-                         it->second.low,
-                         static_cast<double>(row.times->quantile(0.5)) /
-                             static_cast<double>(kPsPerNs),
-                         it->second.high);
+      out << fmt::format(
+          "{:<12} {:<20} {:>10.1f} {:>10.1f} {:>10.1f}\n", run.name, row.stage, it->second.low,
+          static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs),
+          it->second.high);
     }
 }
 

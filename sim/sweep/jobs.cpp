@@ -22,9 +22,9 @@ JobRunner::~JobRunner() {
   }
 }
 
-void JobRunner::run(const std::vector<Job>& jobs,
-                    const std::function<void(std::size_t, const std::string&, const std::string&)>&
-                        on_done) {
+void JobRunner::run(
+    const std::vector<Job>& jobs,
+    const std::function<void(std::size_t, const std::string&, const std::string&)>& on_done) {
   std::size_t next = 0, done = 0;
   const auto finish = [&](std::size_t number, const std::string& line, const std::string& fault) {
     ++done;

@@ -56,9 +56,10 @@ void apply(config::ParameterSet& parameters, const Drawn& drawn) {
     if (parameters.has(key)) parameters.set(fmt::format("{}={}", key, value));
 }
 
-results::Intervals intervals_of(std::size_t samples, std::size_t jobs,
-            const std::function<std::map<std::string, double>(std::size_t sample)>& work,
-            const std::function<void(std::size_t fresh)>& on_done) {
+results::Intervals intervals_of(
+    std::size_t samples, std::size_t jobs,
+    const std::function<std::map<std::string, double>(std::size_t sample)>& work,
+    const std::function<void(std::size_t fresh)>& on_done) {
   using Json = nlohmann::json;
   std::vector<std::map<std::string, double>> results(samples);
   sim::ForkPool pool(jobs);

@@ -26,8 +26,9 @@ void apply(config::ParameterSet& parameters, const Drawn& drawn);
 
 /// The 5 % and 95 % quantiles of each named result over the samples. `work` does one of them, in a
 /// process of its own, `jobs` at once. Throws InputError if one fails.
-results::Intervals intervals_of(std::size_t samples, std::size_t jobs,
-            const std::function<std::map<std::string, double>(std::size_t sample)>& work,
-            const std::function<void(std::size_t fresh)>& on_done);
+results::Intervals intervals_of(
+    std::size_t samples, std::size_t jobs,
+    const std::function<std::map<std::string, double>(std::size_t sample)>& work,
+    const std::function<void(std::size_t fresh)>& on_done);
 
 }  // namespace marrow::sweep

@@ -94,8 +94,7 @@ Json elsewhere(const std::function<Json()>& work) {
     try {
       return work().dump();
     } catch (const std::exception& error) {
-      return Json({{"error", error.what()}})
-          .dump(-1, ' ', false, Json::error_handler_t::replace);
+      return Json({{"error", error.what()}}).dump(-1, ' ', false, Json::error_handler_t::replace);
     }
   });
   const auto ended = pool.wait();
@@ -158,8 +157,9 @@ void Problem::read_probes() {
     const validate::ProbeFile file = validate::load_probe(path);
     if (!file.date.empty()) dates_.push_back(file.date);
     if (file.clock_changed)
-      warnings_.push_back(path + ": the SM clock moved while it was measured: its cycles do not "
-                                 "compare; measure again");
+      warnings_.push_back(path +
+                          ": the SM clock moved while it was measured: its cycles do not "
+                          "compare; measure again");
     for (const auto& [key, value] : file.facts)
       if (parameters_.has(key) && parameters_.get(key) != value)
         warnings_.push_back(fmt::format(
@@ -172,7 +172,11 @@ void Problem::read_probes() {
     for (const auto& [reason, count] : reading.unpredicted) unpredicted_[reason] += count;
     for (const validate::ProbeQuantity& quantity : reading.quantities) {
       const validate::ProbeRow& row = file.rows[quantity.row];
-      rows_.push_back({path, row.place, validate::label_of(row), row.unit, quantity.model,
+      rows_.push_back({path,
+                       row.place,
+                       validate::label_of(row),
+                       row.unit,
+                       quantity.model,
                        {quantity.measured, quantity.uncertainty, false}});
       if (quantity.statistic != validate::Statistic::kMedian)
         rows_.back().label += std::string(", ") + std::string(validate::name(quantity.statistic));
@@ -187,7 +191,11 @@ void Problem::read_captures() {
     if (rows.is_object()) throw InputError(path, rows["error"].get<std::string>());
     for (const auto& row : rows) {
       const double measured = row["measured"].get<double>();
-      rows_.push_back({path, path, row["label"], "cycles", row["kind"],
+      rows_.push_back({path,
+                       path,
+                       row["label"],
+                       "cycles",
+                       row["kind"],
                        {measured, kCaptured * measured, false}});
     }
   }
@@ -208,7 +216,8 @@ void Problem::hold_out() {
     rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(draw(rows.size())));
     candidates.insert(candidates.end(), rows.begin(), rows.end());
   }
-  for (std::size_t i = candidates.size(); i > 1; --i) std::swap(candidates[i - 1], candidates[draw(i)]);
+  for (std::size_t i = candidates.size(); i > 1; --i)
+    std::swap(candidates[i - 1], candidates[draw(i)]);
   const auto count = static_cast<std::size_t>(inputs_.hold_out * static_cast<double>(rows_.size()));
   for (std::size_t i = 0; i < std::min(count, candidates.size()); ++i)
     rows_[candidates[i]].datum.held_out = true;
@@ -237,8 +246,7 @@ std::string Problem::work(const sweep::Job& job) const {
   try {
     return Json(predict(Json::parse(job.text).get<std::vector<double>>())).dump();
   } catch (const std::exception& error) {
-    return Json({{"error", error.what()}})
-        .dump(-1, ' ', false, Json::error_handler_t::replace);
+    return Json({{"error", error.what()}}).dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 }
 

@@ -18,19 +18,19 @@
 namespace marrow::calibrate {
 
 struct Inputs {
-  std::string system;                      ///< file
-  std::string config_dir;                  ///< of the recipes that captures name
+  std::string system;      ///< file
+  std::string config_dir;  ///< of the recipes that captures name
   std::vector<std::string> probes, captures;
-  std::vector<std::string> keys;           ///< to fit; empty: see `group`
-  std::string group;                       ///< "gpu.fence"; empty: all whose value is no plain fact
-  double hold_out = 0.2;                   ///< share of the rows, of those with others like them
-  std::uint64_t seed = 1;                  ///< draws what is held out and the starts
+  std::vector<std::string> keys;  ///< to fit; empty: see `group`
+  std::string group;              ///< "gpu.fence"; empty: all whose value is no plain fact
+  double hold_out = 0.2;          ///< share of the rows, of those with others like them
+  std::uint64_t seed = 1;         ///< draws what is held out and the starts
 };
 
 /// One measured value with its source.
 struct Row {
   std::string file, place, label, unit;  ///< place: "file:line" where there are lines
-  std::string kind;  ///< rows of one kind are predicted by the same numbers
+  std::string kind;                      ///< rows of one kind are predicted by the same numbers
   Datum datum;
 };
 

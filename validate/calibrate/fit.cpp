@@ -132,9 +132,9 @@ class Search : public ceres::EvaluationCallback {
       residuals[0] = (search_.predicted_[datum_] - datum.measured) / datum.uncertainty;
       if (jacobians && jacobians[0])
         for (std::size_t i = 0; i < search_.x.size(); ++i)
-          jacobians[0][i] = search_.slopes_(static_cast<Eigen::Index>(datum_),
-                                            static_cast<Eigen::Index>(i)) /
-                            datum.uncertainty;
+          jacobians[0][i] =
+              search_.slopes_(static_cast<Eigen::Index>(datum_), static_cast<Eigen::Index>(i)) /
+              datum.uncertainty;
       return std::isfinite(residuals[0]);
     }
 
@@ -209,7 +209,8 @@ Worth worth_of(const Search& search, const std::vector<Datum>& data) {
   worth.standard_error = covariance.diagonal().cwiseSqrt() * std::sqrt(std::max(1.0, excess));
   worth.disagreement = VectorXd::Zero(count);
   for (Eigen::Index i = 0; i < count; ++i)
-    if (shared_weight[i] > 0) worth.disagreement[i] = std::sqrt(shared_squares[i] / shared_weight[i]);
+    if (shared_weight[i] > 0)
+      worth.disagreement[i] = std::sqrt(shared_squares[i] / shared_weight[i]);
   const VectorXd scale = covariance.diagonal().cwiseSqrt().cwiseInverse();
   worth.correlation = scale.asDiagonal() * covariance * scale.asDiagonal();
   return worth;

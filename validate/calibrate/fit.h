@@ -13,9 +13,9 @@ namespace marrow::calibrate {
 /// A parameter that is fitted.
 struct Knob {
   std::string key;
-  double value = 0;           ///< to start from, within low to high
-  double low = 0, high = 0;   ///< the range that is searched
-  double known_width = 0;     ///< data that leave more than this open tell nothing; above 0
+  double value = 0;          ///< to start from, within low to high
+  double low = 0, high = 0;  ///< the range that is searched
+  double known_width = 0;    ///< data that leave more than this open tell nothing; above 0
 };
 
 /// A measured value that the parameters predict.
@@ -27,8 +27,8 @@ struct Datum {
 
 /// Predictions of all data at each point: one value a knob in, one value a datum out. The points of
 /// one call may be worked on at once.
-using Evaluate = std::function<std::vector<std::vector<double>>(
-    const std::vector<std::vector<double>>& points)>;
+using Evaluate =
+    std::function<std::vector<std::vector<double>>(const std::vector<std::vector<double>>& points)>;
 
 struct FitOptions {
   std::size_t starts = 4;  ///< the knobs' own values first, the others by a Latin hypercube
@@ -66,8 +66,8 @@ struct Fit {
   double scatter = 0;  ///< root mean square of the fitted data's errors over their uncertainties
 };
 
-/// Levenberg-Marquardt (Ceres) from several starts, with a loss that grows linearly for data that no
-/// values explain, and numeric derivatives. What the data do not tell is taken out, the least
+/// Levenberg-Marquardt (Ceres) from several starts, with a loss that grows linearly for data that
+/// no values explain, and numeric derivatives. What the data do not tell is taken out, the least
 /// determined first, and the rest is fitted again. The same input gives the same result, whatever
 /// `evaluate` does at once. Throws InputError if there are fewer fitted data than one.
 Fit fit(const std::vector<Knob>& knobs, const std::vector<Datum>& data, const Evaluate& evaluate,

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string digits(double value) { return fmt::format("{:.6g}", value); }
+std::string digits(double value) { return fmt::format("{:.4g}", value); }
 
 /// Within what the parameter may be, and around the value as it is written.
 std::pair<double, double> interval_of(const Problem& problem, const Estimate& estimate) {
@@ -40,6 +40,12 @@ std::string source_of(const Problem& problem, const Estimate& estimate) {
   return fmt::format("{}{}{}, {} row{}: {}{}", files, dates.empty() ? "" : ", ", dates, count,
                      count == 1 ? "" : "s", problem.rows()[estimate.told_by.front()].label,
                      count == 1 ? "" : fmt::format(" and {} more", count - 1));
+}
+
+/// Told, but not to within a tenth.
+bool is_loose(const Estimate& estimate) {
+  constexpr double kLoose = 0.1;
+  return estimate.high - estimate.low > 2 * kLoose * estimate.value;
 }
 
 struct Errors {
@@ -101,9 +107,10 @@ void write_table(std::ostream& out, const Problem& problem, const Fit& fit) {
   for (const Estimate& estimate : fit.estimates) {
     if (estimate.verdict != Verdict::kFitted) continue;
     const auto [low, high] = interval_of(problem, estimate);
-    out << fmt::format("{:<38} {:>10} {:>10}   {:<22} {}{}\n", estimate.key,
+    out << fmt::format("{:<38} {:>10} {:>10}   {:<22} {}{}{}\n", estimate.key,
                        digits(estimate.before), digits(estimate.value),
-                       digits(low) + " to " + digits(high), source_of(problem, estimate),
+                       digits(low) + " to " + digits(high), is_loose(estimate) ? "loosely, " : "",
+                       source_of(problem, estimate),
                        estimate.at_bound ? "; AT THE END of the searched range" : "");
   }
   bool any = false;
@@ -131,8 +138,8 @@ void write_table(std::ostream& out, const Problem& problem, const Fit& fit) {
     const Errors after = errors_of(problem, fit.after, held_out);
     if (before.rows == 0) continue;
     out << fmt::format("{:<16} {:>5}   {:>11.1f} % {:>6.1f} %   {:>11.1f} % {:>6.1f} %\n",
-                       held_out ? "held-out rows" : "fitted rows", before.rows,
-                       100 * before.median, 100 * before.p90, 100 * after.median, 100 * after.p90);
+                       held_out ? "held-out rows" : "fitted rows", before.rows, 100 * before.median,
+                       100 * before.p90, 100 * after.median, 100 * after.p90);
   }
   if (!fit.costs.empty()) {
     out << "starts: ";
@@ -155,9 +162,9 @@ nlohmann::ordered_json as_json(const Problem& problem, const Fit& fit) {
   for (const Estimate& estimate : fit.estimates) {
     const bool fitted = estimate.verdict == Verdict::kFitted;
     Json entry = {{"key", estimate.key},
-                  {"verdict", fitted                                      ? "fitted"
+                  {"verdict", fitted ? (is_loose(estimate) ? "loosely fitted" : "fitted")
                               : estimate.verdict == Verdict::kUnmoved ? "unmoved"
-                                                                          : "not identifiable"},
+                                                                      : "not identifiable"},
                   {"before", estimate.before},
                   {"value", estimate.value},
                   {"interval", nullptr},
