@@ -22,18 +22,27 @@ class FromRunStart : public Observer {
  public:
   FromRunStart(Observer* next, Ps begin_ps) : next_(next), begin_ps_(begin_ps) {}
   void on_journey(const Journey& journey) override {
-    ++journeys_;
+    ++progress_;
     if (!next_) return;
     Journey shifted = journey;
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
+    ++progress_;
     if (!next_) return;
     Operation shifted = operation;
     shifted.begin_ps -= begin_ps_;
     shifted.end_ps -= begin_ps_;
     next_->on_operation(shifted);
+  }
+  void on_kernel(const KernelRound& round) override {
+    if (!next_) return;
+    KernelRound shifted = round;
+    for (Ps* at_ps : {&shifted.begin_ps, &shifted.noticed_ps, &shifted.called_ps,
+                      &shifted.started_ps, &shifted.ended_ps})
+      *at_ps -= begin_ps_;
+    next_->on_kernel(shifted);
   }
   void on_activity(const Activity& activity) override {
     Activity shifted = activity;
@@ -42,12 +51,13 @@ class FromRunStart : public Observer {
     next_->on_activity(shifted);
   }
   bool wants_activity() const override { return next_ && next_->wants_activity(); }
-  std::uint64_t journeys() const { return journeys_; }
+  /// Grows while messages complete or lanes go on.
+  std::uint64_t progress() const { return progress_; }
 
  private:
   Observer* next_;
   Ps begin_ps_;
-  std::uint64_t journeys_ = 0;
+  std::uint64_t progress_ = 0;
 };
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
@@ -64,6 +74,30 @@ void check_cpu_words(const Program& program, OpKind kind) {
                      "a CPU thread accesses '" + word.name + "', which is not in host memory",
                      "put its region into memory: host, or take out what reads or writes it");
   }
+}
+
+/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only
+/// looks, loads and stores.
+void check_proxy_words(const Program& program) {
+  const auto check = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      const bool stores = step.op == StepOp::kStore;
+      const bool polls =
+          step.op == StepOp::kPoll || step.op == StepOp::kAtomic || step.op == StepOp::kSpin;
+      if (!stores && !polls && step.op != StepOp::kLoad && step.op != StepOp::kLook) continue;
+      const Word& word = program.words[step.word];
+      const MemoryKind memory = program.regions[word.region].memory;
+      if (memory == MemoryKind::kHost || (memory == MemoryKind::kNic && stores) ||
+          (memory == MemoryKind::kGpu && !polls))
+        continue;
+      throw InputError("protocol " + program.protocol,
+                       "a proxy's thread accesses '" + word.name + "' as it cannot where that lies",
+                       "put its region into memory: host; in the GPU's memory a proxy can look, "
+                       "load and store, in the NIC it can store");
+    }
+  };
+  check(program.proxy.visit);
+  for (const auto& posts : program.proxy.posts) check(posts);
 }
 
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
@@ -154,7 +188,11 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
       root(numbered("root_complex", number).c_str(), spec.host),
       host_memory(numbered("host_memory", number).c_str(), spec.host),
       cpu(numbered("host_thread", number).c_str(), spec.host, &host_memory),
-      core(numbered("cores", number).c_str(), spec.host, &host_memory),
+      core(numbered("cores", number).c_str(), spec.host, &host_memory,
+           {ps_from_ns(spec.pcie.round_trip_ns * (1 - spec.pcie.request_share_ratio)),
+            ps_from_ns(spec.pcie.round_trip_ns * spec.pcie.request_share_ratio)}),
+      front_end(("gpu" + std::to_string(number) + "_front_end").c_str(), spec.gpu, link.wires(),
+                ps_from_ns(spec.pcie.round_trip_ns), spec.nvlink.peers > 0),
       warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -164,6 +202,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
     sms.back()->memory.bind(l2.from_sms);
   }
   warp.memory.bind(l2.from_sms);
+  front_end.memory.bind(l2.from_sms);
+  core.attach(spec.gpu, &front_end);
   l2.to_hbm.bind(hbm.from_l2);
   l2.to_host.bind(link.from_device);
   link.to_root.bind(root.from_link);
@@ -188,6 +228,7 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
 void ProcessingElement::report(CounterSink& sink) const {
   for (const auto& sm : sms) sm->report(sink);
   core.report(sink);
+  front_end.report(sink);
   l2.report(sink);
   hbm.report(sink);
   link.report(sink);
@@ -206,6 +247,7 @@ void ProcessingElement::clear_counters() {
   link.clear_counters();
   cpu.clear_counters();
   core.clear_counters();
+  front_end.clear_counters();
   warp.clear_counters();
   if (nic) {
     nic->clear_counters();
@@ -241,7 +283,8 @@ void Machine::run(const RunSetup& setup) {
     throw InputError(where + " with protocol " + program.protocol,
                      "the recipe posts to a NIC, the system has none",
                      "use a system with nic.* parameters, or a capture-* recipe");
-  const std::uint32_t queues = program.queues_by_peer ? run.queues * pes : run.queues;
+  const std::uint32_t numbers = program.one_queue ? 1 : run.queues;
+  const std::uint32_t queues = program.queues_by_peer ? numbers * pes : numbers;
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
   for (const trace::Lane& lane : run.lanes) {
     if (lane.pe >= pes)
@@ -277,6 +320,10 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
+  const bool posts_for_lanes =
+      std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
+                  [](const Step& step) { return step.op == StepOp::kPost; });
+  check_proxy_words(program);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
     if (setup.next_op(warp, op)) {
       if (program.of(op.kind).empty())
@@ -284,6 +331,12 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
+      if (posts_for_lanes && is_message(op.kind) &&
+          program.proxy.posts[static_cast<std::size_t>(op.kind)].empty())
+        throw InputError(where + " with protocol " + program.protocol,
+                         "the recipe's proxy cannot post '" +
+                             std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
+                         "add it to `posts` of `proxy`");
       if (program.inlines[static_cast<std::size_t>(op.kind)] && program.nic.inline_bytes == 0) {
         if (op.bytes > kMaxInlineBytes)
           throw InputError(where + " with protocol " + program.protocol,
@@ -330,7 +383,7 @@ void Machine::run(const RunSetup& setup) {
     placements[number].draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096), sm_count, seed,
                             spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
-    books[number].begin(queues, &observer);
+    books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
     pe.hbm.reset(placements[number].gpu_bytes());
     pe.l2.reset(placements[number].gpu_bytes(), &placements[number], seed);
     pe.link.reset(seed);
@@ -338,6 +391,7 @@ void Machine::run(const RunSetup& setup) {
     pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
     pe.cpu.seed(seed);
     pe.core.reset(seed);
+    pe.front_end.reset();
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer);
@@ -368,6 +422,11 @@ void Machine::run(const RunSetup& setup) {
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+    // Where lanes say whom they talk to, their queues lead there.
+    if (!program.queues_by_peer)
+      for (const trace::Lane& lane : run.lanes)
+        if (lane.pe == number && lane.peer && lane.queue < queues)
+          connections.peers[lane.queue] = *lane.peer;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -393,7 +452,7 @@ void Machine::run(const RunSetup& setup) {
   }
   const auto queue_of = [&](const trace::Lane& lane) {
     const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
-    return program.queues_by_peer ? lane.queue * pes + peer : lane.queue;
+    return program.queues_by_peer ? lane.queue % numbers * pes + peer : lane.queue;
   };
   for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
 
@@ -410,7 +469,7 @@ void Machine::run(const RunSetup& setup) {
                                "give every warp a queue of its own");
 
   Consumer* consumer = nullptr;
-  if (!program.nic.present) {
+  if (!program.nic.present && !program.on_cpu) {
     ProcessingElement& pe = *pes_.front();
     const ConsumerProgram::Where at = program.consumer.where;
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
@@ -443,11 +502,14 @@ void Machine::run(const RunSetup& setup) {
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
 
+  for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
+    if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
+
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
-  std::uint64_t journeys = 0;
+  std::uint64_t progress = 0;
   // A lost message is noticed only after the timeout, at worst as often as it may be repeated.
   if (fabric_ && fabric_->loses())
     longest_pause_ps += ps_from_ns(spec_.nic.ack_timeout_us * 1000 * (spec_.nic.retries + 2));
@@ -466,8 +528,8 @@ void Machine::run(const RunSetup& setup) {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
         sc_core::SC_EXIT_ON_STARVATION);
-    if (observer.journeys() != journeys) progress_ps = now_ps();
-    journeys = observer.journeys();
+    if (observer.progress() != progress) progress_ps = now_ps();
+    progress = observer.progress();
   } while (sc_core::sc_pending_activity() && complaint().empty() && !failure &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   for (auto& pe : pes_) {

@@ -10,6 +10,7 @@
 #include <boost/iostreams/concepts.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filtering_streambuf.hpp>
+#include <cmath>
 #include <cstring>
 
 #include "models/common/error.h"
@@ -18,6 +19,7 @@
 #include "traces/guess.h"
 #include "traces/rules.h"
 #include "traces/source.h"
+#include "traces/text.h"
 
 namespace marrow::trace {
 
@@ -52,6 +54,19 @@ Run run_from(const v1::Run& in) {
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
   out.epoch_ns = in.epoch_ns();
+  for (const v1::Summary& s : in.summaries())
+    out.summaries.push_back({s.metric(), s.statistic(), s.value(), s.unit(), s.count(), s.note()});
+  out.not_replayable = in.not_replayable();
+  return out;
+}
+
+Header header_from(const v1::Header& in) {
+  Header out{in.machine(), in.origin(), in.sm_clock_ghz()};
+  for (const v1::Counter& c : in.counters()) {
+    if (!std::isfinite(c.value()))
+      throw Fault{fmt::format("counter '{}' is no number", shown(c.name())), kAgain};
+    out.counters.push_back({c.device(), c.name(), c.value(), c.unit(), c.taken()});
+  }
   return out;
 }
 
@@ -169,11 +184,11 @@ void Reader::Impl::open() {
 
   // A foreign file is told apart before anything is parsed.
   try {
-    ensure(256);
+    ensure(kGuessBytes);
   } catch (const Fault& f) {
     fail(f);
   }
-  const std::string_view head(buffer.data() + begin, std::min<std::size_t>(end - begin, 256));
+  const std::string_view head(buffer.data() + begin, std::min(end - begin, kGuessBytes));
   if (head.empty()) throw InputError(path, "holds nothing once unpacked", kAgain);
   if (!source->gzipped() || !starts_like_trace(head)) {
     const Guess g = guess(head, path);
@@ -183,8 +198,11 @@ void Reader::Impl::open() {
   }
   load();
   if (!record->has_header()) fail({"the first record is no header", kAgain});
-  const v1::Header& in = record->header();
-  header = {in.machine(), in.origin(), in.sm_clock_ghz()};
+  try {
+    header = header_from(record->header());
+  } catch (const Fault& f) {
+    fail(f);
+  }
   loaded = false;
 }
 
@@ -368,6 +386,14 @@ Writer::Writer(const std::string& path, const Header& header, int gzip_level)
   out.set_machine(header.machine);
   out.set_origin(header.origin);
   out.set_sm_clock_ghz(header.sm_clock_ghz);
+  for (const Counter& counter : header.counters) {
+    v1::Counter& c = *out.add_counters();
+    c.set_device(counter.device);
+    c.set_name(counter.name);
+    c.set_value(counter.value);
+    c.set_unit(counter.unit);
+    c.set_taken(counter.taken);
+  }
   impl_->put(true);
 }
 
@@ -400,6 +426,16 @@ void Writer::run(const Run& run) {
   out.set_puts_per_lane(run.puts_per_lane);
   for (const std::string& stage : run.measured_stages) out.add_measured_stages(stage);
   out.set_epoch_ns(run.epoch_ns);
+  for (const Summary& summary : run.summaries) {
+    v1::Summary& s = *out.add_summaries();
+    s.set_metric(summary.metric);
+    s.set_statistic(summary.statistic);
+    s.set_value(summary.value);
+    s.set_unit(summary.unit);
+    s.set_count(summary.count);
+    s.set_note(summary.note);
+  }
+  out.set_not_replayable(run.not_replayable);
   impl_->put(true);
 }
 

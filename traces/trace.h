@@ -23,10 +23,30 @@ enum class OpKind : std::uint8_t {
   kCompute
 };
 
+/// What a device counted while the trace's work was done.
+struct Counter {
+  std::string device;  ///< "mlx5_0/1"
+  std::string name;    ///< "rx_write_requests"
+  double value = 0;
+  std::string unit;   ///< empty: a count
+  std::string taken;  ///< "difference" (of two snapshots), "snapshot"; "total", "mean", "max"
+};
+
 struct Header {
   std::string machine;
   std::string origin;
   double sm_clock_ghz = 0;  ///< 0: no captured times
+  std::vector<Counter> counters = {};
+};
+
+/// A number that sums up a run, as a benchmark prints it.
+struct Summary {
+  std::string metric;     ///< "one_way", "put_completion", "iteration", "rate", "goodput", ...
+  std::string statistic;  ///< "mean", "median", "min", "max", "stdev", "p99", "p99.9", ...
+  double value = 0;
+  std::string unit;         ///< "us", "MiB/s", "Mmsg/s", ...
+  std::uint64_t count = 0;  ///< iterations behind it; 0: unknown
+  std::string note;         ///< for a person: "half of a round trip"
 };
 
 struct Lane {
@@ -48,10 +68,14 @@ struct Run {
   /// Globaltimer value from which Measured::start_ns counts, and consumer_seen_ns where the
   /// consumer is a GPU: a double cannot hold an absolute globaltimer to better than 256 ns.
   std::uint64_t epoch_ns = 0;
+  std::vector<Summary> summaries;  ///< what was measured of the run as a whole
+  /// Why the run cannot be simulated; empty: it can. Only then may the protocol be empty.
+  std::string not_replayable;
 };
 
 struct Measured {
-  std::uint64_t start_ns = 0;               ///< globaltimer, after Run::epoch_ns
+  /// A GPU's globaltimer, or the clock of the host that captured; after Run::epoch_ns.
+  std::uint64_t start_ns = 0;
   std::vector<std::uint32_t> stage_cycles;  ///< in the order of Run::measured_stages
   std::uint32_t polls = 0;
   std::uint64_t index = 0;  ///< position in the queue

@@ -153,6 +153,8 @@ std::string_view name(Role role) {
       return "fit";
     case Role::kPlacement:
       return "placement";
+    case Role::kShown:
+      return "shown";
     case Role::kPredicted:
       return "predicted";
   }

@@ -17,11 +17,17 @@ namespace marrow::validate {
 
 /// "fit": parameters were fitted to this run; "placement": only the L2 placement was read off it;
 /// "predicted": neither.
-enum class Role : std::uint8_t { kFit, kPlacement, kPredicted };
+enum class Role : std::uint8_t {
+  kFit,
+  kPlacement,
+  kPredicted,
+  kShown  ///< a prediction that no bound is put on: in no summary
+};
 std::string_view name(Role role);
 
 struct Spread {
   double median = 0, p10 = 0, p90 = 0;
+  double p99 = 0;  ///< of a published measurement's simulation
 };
 
 struct Row {

@@ -215,7 +215,7 @@ Use use_of(const ProbeFile& file, const ProbeRow& row) {
   if (name == "copy_engine_bw")
     return whole(row, "bytes") >= (16U << 20)
                ? use(row.condition("dir") == "h2d" ? "read rate mps" : "write rate mps", kRate)
-               : unused("copies: no model has the copy engine's start");
+               : unused("copies that do not saturate the link");
   if (name == "store_host_bw" && whole(row, "fence_every") == 0 && whole(row, "blocks") >= 8 &&
       whole(row, "threads") >= 256)
     return use("write rate line", kRate);
@@ -229,7 +229,7 @@ Use use_of(const ProbeFile& file, const ProbeRow& row) {
     return unused(name.starts_with("peer_") ? "rows between two GPUs"
                                             : "facts and costs of the measurement itself");
   if (name.starts_with("launch") || name.starts_with("kernel_") || name.starts_with("host_flag"))
-    return unused("launches: no model has them");
+    return unused("launches: marrow validate --measurements validate/measurements/launch");
   return unused("rows of names that are not known");
 }
 

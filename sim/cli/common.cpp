@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "sim/results/progress.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 
 namespace marrow::cli {
 

@@ -11,7 +11,10 @@
 #include "sim/config/report.h"
 #include "sim/machine.h"
 #include "sim/replay.h"
+#include "sim/results/comparison.h"
 #include "sim/results/counters.h"
+#include "sim/results/kernel_table.h"
+#include "sim/results/measured_table.h"
 #include "sim/results/message_csv.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
@@ -20,6 +23,7 @@
 #include "sim/results/run_json.h"
 #include "sim/results/stage_table.h"
 #include "traces/atomic_file.h"
+#include "traces/counters.h"
 #include "validate/placement.h"
 
 namespace marrow::cli {
@@ -27,8 +31,8 @@ namespace marrow::cli {
 namespace {
 
 struct Arguments {
-  std::string system, protocol, trace, json, csv, messages_csv, perfetto;
-  std::vector<std::string> sets, only;
+  std::string system, trace, json, csv, messages_csv, perfetto;
+  std::vector<std::string> protocols, sets, only;
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
@@ -143,7 +147,7 @@ class Replay {
       : base_(spec_of(base, arguments)) {
     if (!sets.system.empty()) changed_.emplace(spec_of(parameters, arguments));
     options.config_dir = config_dir_of(arguments.system);
-    if (!arguments.protocol.empty()) options.protocol = arguments.protocol;
+    if (!arguments.protocols.empty()) options.protocol = arguments.protocols.front();
     options.protocol_sets = sets.protocol;
     options.seed = seed;
     if (!arguments.only.empty())
@@ -154,7 +158,7 @@ class Replay {
     if (arguments.placement == "near" || arguments.placement == "far") {
       options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
                           Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
-    } else if (reader.header().sm_clock_ghz > 0 && arguments.protocol.empty() &&
+    } else if (reader.header().sm_clock_ghz > 0 && arguments.protocols.empty() &&
                arguments.placement.empty()) {
       placement_ = validate::infer_placement(reader, base_, options.config_dir, seed,
                                              spec_of(base, arguments));
@@ -205,7 +209,87 @@ std::map<std::string, double> sampled_medians(const Arguments& arguments, const 
   return medians;
 }
 
+/// The same work under each protocol: one table.
+int compare(const Arguments& arguments) {
+  if (!arguments.perfetto.empty() || !arguments.messages_csv.empty())
+    throw InputError(arguments.perfetto.empty() ? "--messages-csv" : "--perfetto",
+                     "is of one protocol", "name one --protocol");
+  const Sets sets = split_sets(arguments.sets);
+  const auto parameters = config::load_system(arguments.system, sets.system);
+  auto spec = config::bind(parameters);
+  spec.detail = arguments.detail;
+  const TraceFile trace_file(arguments.trace);
+  trace::Reader reader(trace_file.path());
+  sim::Machine machine(spec);
+  results::Comparison comparison;
+  results::Recorders recorders;
+  recorders.add(comparison);
+  results::Progress progress;
+  if (progress.on()) recorders.add(progress);
+  sim::ReplayOptions options;
+  options.config_dir = config_dir_of(arguments.system);
+  options.protocol_sets = sets.protocol;
+  if (!arguments.only.empty())
+    options.selects = [&](const trace::Run& r) {
+      return sim::run_selected(arguments.only, r.name);
+    };
+  const bool placed = arguments.placement == "near" || arguments.placement == "far";
+  if (placed)
+    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+  options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
+    comparison.begin_protocol(recipe.program.protocol);
+    recorders.begin_run(index, r.name);
+  };
+  for (const std::string& protocol : arguments.protocols)
+    for (std::uint32_t draw = 0; draw < (placed ? 1 : arguments.draws); ++draw) {
+      options.protocol = protocol;
+      options.seed = arguments.seed + draw;
+      reader.rewind();
+      if (sim::replay(reader, machine, options, &recorders) == 0)
+        throw InputError("--only", "no run of " + arguments.trace + " is named so",
+                         "`marrow trace info " + arguments.trace + "` lists them");
+    }
+  progress.finish();
+  if (!arguments.json.empty()) {
+    AtomicFile file(arguments.json);
+    const nlohmann::ordered_json result = {{"schema", "marrow.run/1"},
+                                           {"system", parameters.system()},
+                                           {"protocols", comparison.protocols()},
+                                           {"trace", arguments.trace},
+                                           {"seed", arguments.seed},
+                                           {"comparison", as_json(comparison)}};
+    file.stream() << result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    file.commit();
+  }
+  if (!arguments.csv.empty()) {
+    AtomicFile file(arguments.csv);
+    results::write_csv(file.stream(), comparison);
+    file.commit();
+  }
+  std::cout << "one message, from its begin (a kernel's end, where a CPU thread launches kernels) "
+               "until its lane goes\non (the next kernel's start): median, and how many times the "
+               "least\n\n";
+  results::write_table(std::cout, comparison);
+  return 0;
+}
+
+/// What the trace's devices counted beside what its operations ask for.
+void check_counters(trace::Reader& reader) {
+  if (reader.header().counters.empty()) return;
+  trace::Requests requests;
+  reader.rewind();
+  trace::Op op;
+  while (reader.next_run())
+    while (reader.next_op(op)) requests.add(op);
+  for (const trace::CounterCheck& check : trace::check_counters(reader.header(), requests))
+    std::cout << check.name << ": " << static_cast<std::int64_t>(check.counted) << " counted, "
+              << static_cast<std::int64_t>(check.expected)
+              << " asked for by the trace's operations\n";
+}
+
 int run(const Arguments& arguments) {
+  if (arguments.protocols.size() > 1) return compare(arguments);
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
   const auto base_parameters = config::load_system(arguments.system);
@@ -225,6 +309,10 @@ int run(const Arguments& arguments) {
   recorders.add(table);
   results::OperationTable operations;
   recorders.add(operations);
+  results::KernelTable kernels;
+  recorders.add(kernels);
+  results::MeasuredTable measured;
+  recorders.add(measured);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -249,13 +337,26 @@ int run(const Arguments& arguments) {
     protocols.insert(recipe.program.protocol);
     recipe_costs[recipe.program.protocol] = recipe.costs;
     recorders.begin_run(index, r.name);
+    measured.expect(r);
   };
+  std::map<std::string, std::uint64_t> left_out;  // by reason
+  options.on_left_out = [&](const trace::Run& r) { ++left_out[r.not_replayable]; };
   if (perfetto && sm_clock_ghz > 0)
     options.on_measured = [&](std::uint32_t index, const trace::Run& r, const trace::Op& op) {
       perfetto->measured(measured_journey(index, r, op, sm_clock_ghz));
     };
   const std::uint32_t runs = sim::replay(reader, machine, options, &recorders);
   progress.finish();
+  measured.finish();
+  if (runs == 0 && !left_out.empty())
+    throw InputError(arguments.trace,
+                     "holds what was measured, but no work to replay: " + left_out.begin()->first,
+                     "`marrow trace info` shows what it holds; write the work down as a workload "
+                     "(docs/traces.md) to simulate it");
+  if (runs == 0 && arguments.only.empty())
+    throw InputError(arguments.trace, "has no runs",
+                     "`marrow trace info` shows what it holds; import counters into the trace of "
+                     "the work: marrow import ... --counters");
   if (runs == 0)
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
@@ -281,7 +382,8 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, operations, counters, intervals);
+    results::write_json(file.stream(), info, table, operations, kernels, counters, measured,
+                        intervals);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -297,7 +399,13 @@ int run(const Arguments& arguments) {
   results::write_table(std::cout, table);
   if (!intervals.empty()) results::write_table(std::cout, table, intervals, arguments.intervals);
   results::write_table(std::cout, operations);
+  results::write_table(std::cout, kernels);
+  results::write_table(std::cout, measured);
   results::write_table(std::cout, counters);
+  if (arguments.only.empty()) check_counters(reader);
+  for (const auto& [reason, count] : left_out)
+    std::cout << "\nLeft out, for they cannot be replayed: " << count
+              << (count == 1 ? " run: " : " runs: ") << reason << '\n';
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
   config::evidence_summary(parameters, std::cout);
@@ -324,8 +432,11 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--trace", arguments->trace,
                    "Trace file (see `marrow import`), or a workload in YAML")
       ->required();
-  command->add_option("--protocol", arguments->protocol,
-                      "Recipe, by name or path, instead of the trace's own");
+  command
+      ->add_option("--protocol", arguments->protocols,
+                   "Recipe, by name or path, instead of the trace's own; several: one table that "
+                   "compares them")
+      ->allow_extra_args(false);
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);
   command->add_option("--only", arguments->only, "Only this run, e.g. \"cfg 4\"; may be repeated")
       ->allow_extra_args(false);
@@ -347,7 +458,7 @@ void add_run(CLI::App& app, Action& action) {
                     "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
                     "the default by");
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
-  command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
+  command->add_option("--csv", arguments->csv, "Write the stage table, or the comparison, as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,
                       "Write every message's stages as CSV");
   command->add_option("--perfetto", arguments->perfetto,

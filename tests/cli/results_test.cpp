@@ -38,6 +38,11 @@ TEST_F(Help, EndsWithExamplesThatWork) {
     std::filesystem::create_directory_symlink(source_file(folder), path(folder));
   make("workload.yaml", kWorkload);
   make("puts.csv.gz", read_file(source_file("tests/fixtures/traces/device.csv")));
+  for (const auto& [name, log] :
+       {std::pair("ib_write_lat.log", "perftest-write-lat.txt"),
+        std::pair("before", "hw-counters-before.txt"), std::pair("after", "hw-counters-after.txt"),
+        std::pair("nccl.log", "gin-proxy.log")})
+    make(name, read_file(source_file(std::string("tests/fixtures/traces/logs/") + log)));
   for (const Arguments& command : all_commands()) {
     const std::string help = marrow(command + Arguments{"--help"}).out;
     std::string name = "marrow";
@@ -113,6 +118,47 @@ TEST_F(RunResults, CsvFilesHaveTheirHeadings) {
   EXPECT_TRUE(messages.starts_with("run,warp,sm,queue,index,op,start_ns,"));
   // A heading and one line for each of the run's 2000 puts.
   EXPECT_EQ(std::count(messages.begin(), messages.end(), '\n'), 2001);
+}
+
+TEST_F(RunResults, SeveralProtocolsGiveOneTable) {
+  const Arguments start = {"run",
+                           "--system",
+                           source_file("configs/systems/p-ib.yaml"),
+                           "--trace",
+                           source_file("traces/workloads/submission-modes.yaml"),
+                           "--protocol",
+                           "gdaki",
+                           "--protocol",
+                           "host-initiated"};
+  const Arguments near = {"--placement", "near", "--csv", "c.csv", "--json", "c.json"};
+  const Result result = marrow(start + near);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto json = nlohmann::json::parse(read_file(path("c.json")));
+  EXPECT_EQ(json["protocols"], (nlohmann::json{"gdaki", "host-initiated"}));
+  ASSERT_EQ(json["comparison"].size(), 16u) << "8 sizes, 2 protocols";
+  std::map<std::string, std::vector<double>> median_ns;
+  for (const auto& row : json["comparison"]) median_ns[row["protocol"]].push_back(row["median_ns"]);
+  for (std::size_t size = 0; size < 8; ++size)
+    EXPECT_LT(median_ns["gdaki"][size], median_ns["host-initiated"][size]);
+  const std::string csv = read_file(path("c.csv"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 17);
+  EXPECT_EQ(marrow(start + Arguments{"--perfetto", "p"}).code, 2);
+}
+
+TEST_F(RunResults, KernelsAreToldApartWhereACpuThreadLaunchesThem) {
+  const Result result =
+      marrow({"run", "--system", source_file("configs/systems/p-ib.yaml"), "--trace",
+              source_file("traces/workloads/submission-modes.yaml"), "--protocol", "host-initiated",
+              "--only", "8 B", "--json", "k.json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("8 B: CPU waiting"), std::string::npos);
+  const auto parts = nlohmann::json::parse(read_file(path("k.json")))["runs"][0]["kernels"];
+  ASSERT_EQ(parts.size(), 4u);
+  EXPECT_EQ(parts[0]["part"], "kernel");
+  EXPECT_NEAR(parts[0]["median_ns"].get<double>(), 10000 / 1.98, 1);
+  EXPECT_NEAR(parts[0]["mean_ns"].get<double>() + parts[1]["mean_ns"].get<double>() +
+                  parts[2]["mean_ns"].get<double>(),
+              parts[3]["mean_ns"].get<double>(), 1);
 }
 
 TEST_F(RunResults, PerfettoShowsMeasuredBesidePredicted) {

@@ -10,7 +10,7 @@ namespace {
 
 nlohmann::json written(const StageTable& table, const Counters& counters, const RunInfo& info) {
   std::ostringstream out;
-  write_json(out, info, table, OperationTable(), counters);
+  write_json(out, info, table, OperationTable(), KernelTable(), counters);
   return nlohmann::json::parse(out.str());
 }
 

@@ -2,6 +2,8 @@
 #include "sim/config/recipe.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "tests/config/files.h"
 
@@ -323,6 +325,30 @@ TEST_F(RecipeTest, TellsWhichRecipesThereAre) {
   const std::string folder = path(".");
   EXPECT_TRUE(says(complaint([&] { recipe_path("three", folder); }), {"three", "one, two"}));
   EXPECT_EQ(load_recipe(recipe_path("one", folder), {}).program.protocol, "small");
+}
+
+// The bundled recipe with one slip.
+TEST_F(RecipeTest, TellsWhatAKernelMustBe) {
+  std::ifstream in(MARROW_SOURCE_DIR "/configs/protocols/host-initiated.yaml");
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const auto slip = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    return complaint([&] { load_recipe(write("host.yaml", text), {}); });
+  };
+  EXPECT_TRUE(says(slip("  done: ended\n", "  done: doorbell\n"),
+                   {"a CPU thread polls 'doorbell'", "memory: host"}));
+  EXPECT_TRUE(says(slip("kernel:\n  done: ended\n  tail:", "kernel:\n  tail:"), {"done"}));
+  EXPECT_TRUE(says(slip("launch: kernel", "launch: missile"), {"what is launched is a kernel"}));
+  EXPECT_TRUE(says(slip("copy: to_host", "copy: to_moon"), {"to_host, from_host, in_host"}));
+  EXPECT_TRUE(says(slip("per_bytes: 4096", "per_bytes: 0"), {"from 1 to"}));
+  const std::size_t at = good.find("kernel:\n"), end = good.find("parts:\n");
+  std::string without = good;
+  without.erase(at, end - at);
+  EXPECT_TRUE(says(complaint([&] { load_recipe(write("host.yaml", without), {}); }),
+                   {"no word tells that end", "kernel: {done: WORD}"}));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 #include "models/common/error.h"
 #include "traces/guess.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 #include "traces/rules.h"
 #include "traces/source.h"
 #include "traces/text.h"
@@ -307,7 +307,7 @@ class Importer {
     std::string machine = file.substr(0, file.find(".csv"));
     if (machine.ends_with(tail)) machine.resize(machine.size() - tail.size());
     return {options.machine.value_or(machine), fmt::format("{}: {}", file, layout.about),
-            options.sm_clock_ghz};
+            options.sm_clock_ghz, options.counters};
   }
 
   /// A new configuration begins with the table's row.

@@ -10,7 +10,8 @@
 
 #include "models/common/error.h"
 #include "traces/guess.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
+#include "traces/importers/work.h"
 #include "traces/rules.h"
 #include "traces/source.h"
 #include "traces/text.h"
@@ -27,7 +28,7 @@ std::string place(const std::string& path, const YAML::Mark& mark) {
   return mark.is_null() ? path : fmt::format("{}:{}", path, mark.line + 1);
 }
 
-std::uint64_t to_whole(const std::string& path, const YAML::Node& node, const std::string& key,
+std::uint64_t whole_of(const std::string& path, const YAML::Node& node, const std::string& key,
                        std::uint64_t min, std::uint64_t max) {
   const std::string range = fmt::format("write a whole number, {} to {}", min, max);
   const std::string text = node.IsScalar() ? node.Scalar() : "";
@@ -92,7 +93,7 @@ class Fields {
   }
   std::string text(const char* key) const { return to_text(path_, need(key), key); }
   std::uint64_t whole(const char* key, std::uint64_t min, std::uint64_t max) const {
-    return to_whole(path_, need(key), key, min, max);
+    return whole_of(path_, need(key), key, min, max);
   }
   std::uint64_t whole_or(const char* key, std::uint64_t otherwise, std::uint64_t max) const {
     return get(key) ? whole(key, 0, max) : otherwise;
@@ -122,37 +123,11 @@ std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, c
   return script;
 }
 
-/// Every warp of the first processing element does one script again and again; where there is a
-/// second one, as many warps of the next element do that.
-void write_script(const std::string& path, const Fields& fields, Run& run, std::uint64_t rounds,
-                  std::uint64_t bytes, std::uint64_t gap_cycles, Writer& writer) {
-  std::vector<std::vector<OpKind>> scripts = {to_script(path, fields.need("does"), "does")};
-  if (const YAML::Node peer = fields.get("peer_does")) {
-    scripts.push_back(to_script(path, peer, "peer_does"));
-    const auto warps = static_cast<std::uint32_t>(run.lanes.size());
-    for (std::uint32_t w = 0; w < warps; ++w)
-      run.lanes.push_back({warps + w, std::nullopt, w % run.queues, 1, 0});
-  }
-  writer.run(run);
-  for (std::uint64_t round = 0; round < rounds; ++round)
-    for (const Lane& lane : run.lanes)
-      for (const OpKind kind : scripts[lane.pe]) {
-        Op op;
-        op.kind = kind;
-        op.warp = lane.warp;
-        const bool message = kind <= OpKind::kAtomic;
-        op.bytes = message ? bytes : 0;
-        op.flush = message && round + 1 == rounds;
-        if (kind == scripts[lane.pe].back()) op.compute_cycles = gap_cycles;
-        writer.op(op);
-      }
-}
-
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
-  constexpr std::string_view kKeys[] = {"name",       "protocol",      "choices", "warps",
-                                        "queues",     "puts_per_warp", "bytes",   "wait_every",
-                                        "gap_cycles", "sms",           "does",    "peer_does"};
+  constexpr std::string_view kKeys[] = {
+      "name",       "protocol",   "choices", "warps", "queues",    "puts_per_warp", "bytes",
+      "wait_every", "gap_cycles", "sms",     "does",  "peer_does", "senders"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -178,10 +153,25 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
                      sms.IsSequence() ? fmt::format("sms: {} SMs for {} warps", sms.size(), warps)
                                       : std::string("sms: is not a list"),
                      "list one SM for each warp, as [0, 1, 2], or leave it out");
-  for (std::uint32_t w = 0; w < warps; ++w) {
-    run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
-    if (sms)
-      run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
+  add_lanes(run, static_cast<std::uint32_t>(warps));
+  if (sms)
+    for (Lane& lane : run.lanes)
+      lane.sm = static_cast<std::uint32_t>(whole_of(path, sms[lane.warp], "sms", 0, 65535));
+  if (fields.get("senders")) {
+    // As many warps on each of the further elements, all towards the first.
+    const std::uint64_t senders = fields.whole("senders", 1, 63);
+    if (const YAML::Node peer = fields.get("peer_does"))
+      throw InputError(place(path, peer.Mark()),
+                       fmt::format("run {}: peer_does beside senders", number),
+                       "remove one of them");
+    const std::vector<Lane> alike = std::exchange(run.lanes, {});
+    for (std::uint32_t pe = 1; pe <= senders; ++pe)
+      for (Lane lane : alike) {
+        lane.warp = static_cast<std::uint32_t>(run.lanes.size());
+        lane.pe = pe;
+        lane.peer = 0;
+        run.lanes.push_back(lane);
+      }
   }
   const bool script = static_cast<bool>(fields.get("does"));
   if (const YAML::Node peer = fields.get("peer_does"); peer && !script)
@@ -192,8 +182,15 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     throw InputError(place(path, wait.Mark()),
                      fmt::format("run {}: wait_every beside does", number),
                      "write quiet or wait into does where a warp waits");
-  if (fields.get("does")) {
-    write_script(path, fields, run, puts, bytes, gap_cycles, writer);
+  if (script) {
+    Script work;
+    work.does = to_script(path, fields.need("does"), "does");
+    if (const YAML::Node peer = fields.get("peer_does"))
+      work.peer_does = to_script(path, peer, "peer_does");
+    work.rounds = puts;
+    work.bytes = bytes;
+    work.gap_cycles = gap_cycles;
+    write_script(writer, run, work);
     return;
   }
   writer.run(run);
@@ -250,6 +247,7 @@ void import_workload_yaml(const std::string& in, const std::string& out,
                      "write '- name: ...' below it");
   Header header;
   header.machine = options.machine ? *options.machine : fields.text("machine");
+  header.counters = options.counters;
   header.origin =
       fmt::format("{}: workload written by hand", std::filesystem::path(in).filename().string());
   Writer writer(out, header);

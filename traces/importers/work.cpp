@@ -1,0 +1,44 @@
+#include "traces/importers/work.h"
+
+namespace marrow::trace {
+
+void add_lanes(Run& run, std::uint32_t warps) {
+  for (std::uint32_t w = 0; w < warps; ++w)
+    run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
+}
+
+void write_script(Writer& writer, Run& run, const Script& script) {
+  run.puts_per_lane = script.rounds;
+  if (!script.peer_does.empty()) {
+    const auto warps = static_cast<std::uint32_t>(run.lanes.size());
+    for (std::uint32_t w = 0; w < warps; ++w)
+      run.lanes.push_back({warps + w, std::nullopt, w % run.queues, 1, 0});
+  }
+  writer.run(run);
+  for (std::uint64_t round = 0; round < script.rounds; ++round)
+    for (const Lane& lane : run.lanes) {
+      const bool peer = lane.pe > 0 && !script.peer_does.empty();
+      const std::vector<OpKind>& does = peer ? script.peer_does : script.does;
+      for (std::size_t i = 0; i < does.size(); ++i) {
+        Op op;
+        op.kind = does[i];
+        op.warp = lane.warp;
+        const bool message = op.kind <= OpKind::kAtomic;
+        // A wait's bytes are those of what it waits for.
+        op.bytes = message || op.kind == OpKind::kWait ? script.bytes : 0;
+        op.flush = message && round + 1 == script.rounds;
+        if (i + 1 == does.size()) op.compute_cycles = script.gap_cycles;
+        writer.op(op);
+      }
+    }
+  for (const Lane& lane : run.lanes)
+    if (lane.pe == 0)
+      for (const OpKind kind : script.at_the_end) {
+        Op op;
+        op.kind = kind;
+        op.warp = lane.warp;
+        writer.op(op);
+      }
+}
+
+}  // namespace marrow::trace
