@@ -10,6 +10,7 @@ packages=(
   g++ cmake ninja-build
   libsystemc-dev libboost1.81-dev libboost-iostreams1.81-dev zlib1g-dev
   libyaml-cpp-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libfmt-dev libcli11-dev
+  libceres-dev # least squares of `marrow calibrate`
   libsqlite3-dev # the importer of Nsight Systems exports
   libgtest-dev libbenchmark-dev
   libboost-mpi1.81-dev libopenmpi-dev openmpi-bin # studies over several machines

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   marrow::cli::Action action;
   marrow::cli::add_run(app, action);
   marrow::cli::add_validate(app, action);
+  marrow::cli::add_calibrate(app, action);
   marrow::cli::add_sweep(app, action);
   marrow::cli::add_report(app, action);
   marrow::cli::add_import(app, action);

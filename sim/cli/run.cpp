@@ -37,6 +37,7 @@ struct Arguments {
   std::string placement;
   std::uint32_t draws = 5;
   bool detail = false;
+  std::size_t intervals = 0, jobs = 0;
 };
 
 /// A captured operation as a journey, for the timeline beside the predicted one.
@@ -136,6 +137,78 @@ nlohmann::ordered_json provenance(
   return {{"parameters", classes}, {"recipe_costs", costs}};
 }
 
+/// A machine and how it replays the trace, as the arguments ask for it.
+class Replay {
+ public:
+  /// base: without --set. What a capture tells of its placement it tells of the machine as it was,
+  /// not of a what-if.
+  Replay(const Arguments& arguments, const Sets& sets, const config::ParameterSet& parameters,
+         const config::ParameterSet& base, trace::Reader& reader, std::uint64_t seed)
+      : base_(spec_of(base, arguments)) {
+    if (!sets.system.empty()) changed_.emplace(spec_of(parameters, arguments));
+    options.config_dir = config_dir_of(arguments.system);
+    if (!arguments.protocols.empty()) options.protocol = arguments.protocols.front();
+    options.protocol_sets = sets.protocol;
+    options.seed = seed;
+    if (!arguments.only.empty())
+      options.selects = [&](const trace::Run& r) {
+        return sim::run_selected(arguments.only, r.name);
+      };
+    // Where the trace itself tells how its words lay in the L2, the replay uses that.
+    if (arguments.placement == "near" || arguments.placement == "far") {
+      options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                          Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+    } else if (reader.header().sm_clock_ghz > 0 && arguments.protocols.empty() &&
+               arguments.placement.empty()) {
+      placement_ = validate::KnownPlacement(reader, base_, options.config_dir, seed,
+                                            spec_of(base, arguments));
+      if (!placement_.empty())
+        options.place = [&](const trace::Run& r, const config::Recipe& recipe,
+                            const QueueLayout& layout,
+                            Placement& drawn) { placement_.apply(r, recipe, layout, drawn); };
+    }
+    reader.rewind();
+    machine().clear_counters();
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  sim::Machine& machine() { return changed_ ? *changed_ : base_; }
+  sim::ReplayOptions options;
+
+ private:
+  static config::SystemSpec spec_of(const config::ParameterSet& parameters,
+                                    const Arguments& arguments) {
+    config::SystemSpec spec = config::bind(parameters);
+    spec.detail = arguments.detail;
+    return spec;
+  }
+
+  std::optional<sim::Machine> changed_;
+  sim::Machine base_;
+  validate::KnownPlacement placement_;
+};
+
+/// Medians of one sample, in ns, by results::interval_name().
+std::map<std::string, double> sampled_medians(const Arguments& arguments, const Sets& sets,
+                                              const config::ParameterSet& parameters,
+                                              const config::ParameterSet& base,
+                                              const std::string& trace, std::uint64_t seed) {
+  trace::Reader reader(trace);
+  Replay replay(arguments, sets, parameters, base, reader, seed);
+  results::StageTable table;
+  replay.options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe&) {
+    table.begin_run(index, r.name);
+  };
+  sim::replay(reader, replay.machine(), replay.options, &table);
+  std::map<std::string, double> medians;
+  for (const auto& [index, run] : table.runs())
+    for (const results::StageRow& row : run.times.rows())
+      medians[results::interval_name(index, row.stage)] =
+          static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs);
+  return medians;
+}
+
 /// The same work under each protocol: one table.
 int compare(const Arguments& arguments) {
   if (!arguments.perfetto.empty() || !arguments.messages_csv.empty())
@@ -219,11 +292,17 @@ int run(const Arguments& arguments) {
   if (arguments.protocols.size() > 1) return compare(arguments);
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  auto base_spec = config::bind(config::load_system(arguments.system));
-  auto spec = config::bind(parameters);
-  spec.detail = base_spec.detail = arguments.detail;
+  const auto base_parameters = config::load_system(arguments.system);
   const TraceFile trace_file(arguments.trace);
   trace::Reader reader(trace_file.path());
+  // Samples first: they elaborate machines of their own, and this process must have none then.
+  results::Intervals intervals = sample_intervals(
+      arguments.intervals, arguments.jobs, parameters, arguments.seed, [&](const Drawn& drawn) {
+        auto sampled = parameters, base = base_parameters;
+        sweep::apply(sampled, drawn.values);
+        sweep::apply(base, drawn.values);
+        return sampled_medians(arguments, sets, sampled, base, trace_file.path(), drawn.seed);
+      });
 
   results::StageTable table;
   results::Recorders recorders;
@@ -248,35 +327,10 @@ int run(const Arguments& arguments) {
     recorders.add(perfetto.emplace(perfetto_file->stream()));
   }
 
-  // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
-  std::optional<sim::Machine> changed;
-  if (!sets.system.empty()) changed.emplace(spec);
-  sim::Machine base(base_spec);
-  sim::Machine& machine = changed ? *changed : base;
-  sim::ReplayOptions options;
-  options.config_dir = config_dir_of(arguments.system);
-  if (!arguments.protocols.empty()) options.protocol = arguments.protocols.front();
-  options.protocol_sets = sets.protocol;
-  options.seed = arguments.seed;
-  if (!arguments.only.empty())
-    options.selects = [&](const trace::Run& r) {
-      return sim::run_selected(arguments.only, r.name);
-    };
-
-  // Where the trace itself tells how its words lay in the L2, the replay uses that.
+  Replay replay(arguments, sets, parameters, base_parameters, reader, arguments.seed);
+  sim::Machine& machine = replay.machine();
+  sim::ReplayOptions& options = replay.options;
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
-  validate::KnownPlacement placement;
-  if (arguments.placement == "near" || arguments.placement == "far") {
-    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
-                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
-  } else if (sm_clock_ghz > 0 && arguments.protocols.empty() && arguments.placement.empty()) {
-    placement =
-        validate::KnownPlacement(reader, base, options.config_dir, arguments.seed, base_spec);
-    if (!placement.empty())
-      options.place = [&](const trace::Run& r, const config::Recipe& recipe,
-                          const QueueLayout& layout,
-                          Placement& drawn) { placement.apply(r, recipe, layout, drawn); };
-  }
   std::set<std::string> protocols;
   std::map<std::string, std::vector<config::RecipeCost>> recipe_costs;
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
@@ -291,8 +345,6 @@ int run(const Arguments& arguments) {
     options.on_measured = [&](std::uint32_t index, const trace::Run& r, const trace::Op& op) {
       perfetto->measured(measured_journey(index, r, op, sm_clock_ghz));
     };
-  reader.rewind();
-  machine.clear_counters();
   const std::uint32_t runs = sim::replay(reader, machine, options, &recorders);
   progress.finish();
   measured.finish();
@@ -309,6 +361,15 @@ int run(const Arguments& arguments) {
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
 
+  for (const auto& [index, r] : table.runs())
+    for (const results::StageRow& row : r.times.rows())
+      if (const auto it = intervals.find(results::interval_name(index, row.stage));
+          it != intervals.end())
+        it->second = results::widened(
+            it->second,
+            static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs),
+            config::bind(parameters).stage_error_percent);
+
   results::Counters all_counters;
   machine.report(all_counters);
   const results::Counters counters = without_idle_blocks(all_counters);
@@ -321,7 +382,8 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, operations, kernels, counters, measured);
+    results::write_json(file.stream(), info, table, operations, kernels, counters, measured,
+                        intervals);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -335,6 +397,7 @@ int run(const Arguments& arguments) {
     perfetto_file->commit();
   }
   results::write_table(std::cout, table);
+  if (!intervals.empty()) results::write_table(std::cout, table, intervals, arguments.intervals);
   results::write_table(std::cout, operations);
   results::write_table(std::cout, kernels);
   results::write_table(std::cout, measured);
@@ -390,6 +453,7 @@ void add_run(CLI::App& app, Action& action) {
                    "Where the placement is drawn: show the spread over so many draws")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  add_intervals(command, arguments->intervals, arguments->jobs);
   command->add_flag("--detail", arguments->detail,
                     "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
                     "the default by");
@@ -402,9 +466,9 @@ void add_run(CLI::App& app, Action& action) {
   const std::string start =
       "marrow run --system configs/systems/h200-c.yaml --trace "
       "traces/h200-c-device-consumer.trace --only cfg=4";
-  add_examples(command,
-               {start + " --perfetto cfg4.perfetto-trace", start + " --set gpu.sm.clock_ghz=1.2",
-                start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
+  add_examples(command, {start + " --perfetto cfg4.perfetto-trace",
+                         start + " --set gpu.sm.clock_ghz=1.2", start + " --intervals",
+                         start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

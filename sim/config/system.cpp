@@ -45,6 +45,10 @@ struct Binding {
 
 const std::vector<Binding>& bindings() {
   static const std::vector<Binding> table = {
+      {{"prediction.stage_error_percent", 0, 100,
+        "what a stage's median may be off, 90 %, besides what the parameters' intervals say",
+        "prediction"},
+       [](SystemSpec& s) -> double& { return s.stage_error_percent; }},
       GPU("sm.clock_ghz", sm_clock_ghz, 0.1, 5, "SM clock"),
       GPU("sm.nominal_clock_ghz", sm_nominal_clock_ghz, 0.1, 5,
           "SM clock at which the L2 clock is the one given"),

@@ -36,7 +36,8 @@ Json stages(const StageTimes& times) {
 
 void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                 const OperationTable& operations, const KernelTable& kernels,
-                const Counters& counters, const MeasuredTable& measured) {
+                const Counters& counters, const MeasuredTable& measured,
+                const Intervals& intervals) {
   Json runs = Json::array();
   for (const auto& [index, run] : table.runs()) {
     Json spent = Json::array();
@@ -48,10 +49,16 @@ void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                          {"p90_ns", ns(row.times->quantile(0.9))},
                          {"p99_ns", ns(row.times->quantile(0.99))},
                          {"mean_ns", ns(row.times->mean())}});
+    Json of_run = stages(run.times);
+    for (Json& row : of_run)
+      if (const auto it =
+              intervals.find(interval_name(index, row["stage"].get_ref<const std::string&>()));
+          it != intervals.end())
+        row["interval_ns"] = {it->second.low, it->second.high};
     Json result = {{"index", index},
                    {"run", run.name},
                    {"messages", run.times.messages()},
-                   {"stages", stages(run.times)},
+                   {"stages", of_run},
                    {"operations", spent}};
     if (const auto it = kernels.runs().find(index); it != kernels.runs().end()) {
       Json parts = Json::array();

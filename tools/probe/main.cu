@@ -35,6 +35,7 @@ Object header_of(Context& context, const Options& options, int gpus,
   add_machine(header, options.device, gpus);
   header.add("quick", options.quick).add("rounds", kRounds);
   header.add("none_cycles", context.none_cycles());
+  header.add("results_pending", false);  // none is stored while an operation is timed
   return header.add_list("measured", measured);
 }
 
