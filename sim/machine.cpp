@@ -409,10 +409,6 @@ void Machine::run(const RunSetup& setup) {
     context.lanes = lanes_of_pe[number];
     context.lanes_of_queue.assign(queues, 0);
     context.next_op = next_op;
-    context.on_index = [book = &books[number]](std::uint32_t queue, std::uint64_t index,
-                                               std::uint64_t size) {
-      book->flight(queue, index).journey.bytes = size;
-    };
     if (!program.nic.present) continue;
     nic::Connections connections{&program,
                                  &layout,

@@ -26,6 +26,7 @@ bool Lane::begin_op(std::uint32_t sm) {
   journey.warp = warp;
   journey.sm = sm;
   journey.op = puts;
+  journey.bytes = op.bytes;
   puts += lanes;
   journey.start_ps = at_ps;
   return true;
@@ -173,10 +174,9 @@ bool Lane::holds(const Step& step) const {
 void Lane::take_index(std::uint64_t taken) {
   index = taken;
   for (std::uint32_t l = 0; l < lanes; ++l, taken += entries) {
-    context->book->open(queue, taken, entries);
-    context->on_index(queue, taken, op.bytes);
-    context->book->flight(queue, taken).request = {op.kind, number, peer, puts - lanes + l + 1,
-                                                   signals};
+    Flight& flight = context->book->open(queue, taken, entries);
+    flight.journey.bytes = op.bytes;
+    flight.request = {op.kind, number, peer, puts - lanes + l + 1, signals};
   }
 }
 

@@ -52,7 +52,6 @@ struct RunContext {
   std::uint32_t lanes = 0, queues = 0, pes = 1;
   std::vector<std::uint32_t> lanes_of_queue;
   std::function<bool(std::uint32_t warp, Op& op)> next_op;
-  std::function<void(std::uint32_t queue, std::uint64_t index, std::uint64_t bytes)> on_index;
   /// Writes an entry's bytes; returns how many. Needed where the program has entry forms.
   std::function<std::uint32_t(const EntryRequest&, std::span<std::uint8_t>)> encode;
   std::uint64_t seed = 1;

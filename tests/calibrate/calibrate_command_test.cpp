@@ -76,8 +76,9 @@ TEST_F(Calibrate, RecoversWhatMadeTheDataWithinFivePercent) {
   for (const auto& parameter : fit["parameters"]) {
     const std::string key = parameter["key"];
     verdicts[key] = parameter["verdict"];
-    if (verdicts[key] == "fitted" && truth.count(key))
+    if (verdicts[key] == "fitted" && truth.count(key)) {
       EXPECT_NEAR(parameter["value"].get<double>() / truth.at(key), 1, 0.05) << key;
+    }
     if (parameter["interval"].is_null() || !truth.count(key)) continue;
     EXPECT_LE(parameter["interval"][0].get<double>(), truth.at(key)) << key;
     EXPECT_GE(parameter["interval"][1].get<double>(), truth.at(key)) << key;
@@ -193,7 +194,7 @@ TEST_F(Calibrate, RunAndValidateStateIntervalsThatHoldTheMedian) {
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("90 % intervals"), std::string::npos) << result.out;
   const auto told = json("v.json")["summary"]["intervals"]["predicted"];
-  EXPECT_GT(told["rows"].get<int>(), 5);
+  EXPECT_GE(told["rows"].get<int>(), 5);
   EXPECT_GE(told["share"].get<double>(), 0.8);
 }
 

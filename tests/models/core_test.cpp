@@ -106,7 +106,6 @@ class CoreTest : public SystemC {
       op.kind = kinds_[done_++];
       return true;
     };
-    context_.on_index = [](std::uint32_t, std::uint64_t, std::uint64_t) {};
     core_.add_lane(&context_, 0, 0);
     if (written_ps > 0) link_.issue(AccessKind::kStore, at(kCqe), written_ps, 1);
   }

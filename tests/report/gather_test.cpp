@@ -115,7 +115,7 @@ TEST_F(Report, AFolderGivesWhatIsKnownAndNamesTheRest) {
   EXPECT_EQ(data["messages"].size(), 1u);
   ASSERT_EQ(data["sources"].size(), 3u);
   EXPECT_EQ(data["sources"][2]["skipped"], true);
-  EXPECT_EQ(data["stages"][1], "lookup");
+  EXPECT_EQ(data["stages"][1], "host_notice");
   // The same file given twice is shown once.
   EXPECT_EQ(gather({folder(), folder() + "/a/run.json"}, "", "1")["runs"].size(), 1u);
 }

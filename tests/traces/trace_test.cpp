@@ -296,7 +296,8 @@ TEST_F(Spoilt, RunFaultsNameRecordAndRun) {
   EXPECT_HAS(error([](Parts& p) { p.run().clear_lanes(); }), at + "the run has no lanes");
   EXPECT_HAS(error([](Parts& p) { p.run().clear_protocol(); }), at + "the run names no protocol");
   EXPECT_HAS(error([](Parts& p) { p.run().set_measured_stages(0, "slots"); }),
-             at + "unknown measured stage 'slots'; did you mean 'slot'? known: enqueue, lookup,");
+             at + "unknown measured stage 'slots'; did you mean 'slot'? known: kernel_end, "
+                  "host_notice, staging, enqueue, lookup,");
   EXPECT_HAS(error([](Parts& p) { p.run().add_measured_stages("slot"); }),
              at + "measured stage 'slot' is listed twice");
 }

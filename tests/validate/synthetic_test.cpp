@@ -109,7 +109,7 @@ class Capture : public config::Files {
                       std::uint64_t seed = 1) {
     Kernel::renew();
     sim::Machine machine(quiet());
-    trace::Writer writer(path("t.trace"), {"made-up", "a test", kGhz, {}, kNear, kFar});
+    trace::Writer writer(path("t.trace"), {"made-up", "a test", kGhz, {}, {}, kNear, kFar});
     for (const trace::Run& run : runs) {
       const config::Recipe recipe =
           config::load_recipe(config::recipe_path(run.protocol, kConfigs), run.choices);
