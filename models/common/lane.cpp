@@ -143,7 +143,8 @@ bool Lane::holds(const Step& step) const {
     case Condition::kAlways:
       return true;
     case Condition::kRingWrapped:
-      return index >= program().lane_depth() &&
+      // Its last entry counts: one of several may be the first to lie on used places.
+      return next_index() > program().lane_depth() &&
              (step.modulus == 0 || (index - 1) / step.modulus != (next_index() - 1) / step.modulus);
     case Condition::kBatchBoundary:
       return puts % program().batch == 0 || op.flush;

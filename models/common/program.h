@@ -156,7 +156,7 @@ constexpr bool is_message(OpKind kind) { return kind <= OpKind::kAtomic; }
 
 enum class Condition : std::uint8_t {
   kAlways,
-  kRingWrapped,       ///< index >= depth: the slot must have been freed first
+  kRingWrapped,       ///< index + entries > depth: the slots must have been freed first
   kBatchBoundary,     ///< every so many of the lane's puts, and its last
   kMultiple,          ///< a multiple of n lies above index, up to the next index; or the last put
   kNewestOrMultiple,  ///< nobody reserved behind this put, or its next index is a multiple of n
@@ -213,6 +213,9 @@ struct Step {
   bool wait = true;                ///< kLoad, kAtomic: the next step needs the result
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
+  /// kLoad, kPoll, kSpin, kAtomic: it acquires in that scope. Costs nothing by itself; what it
+  /// means for orders is sim/order's business.
+  Scope acquire = Scope::kNone;
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
@@ -223,7 +226,7 @@ struct Step {
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
-  std::string id;                      ///< name by which --set reaches it; may be empty
+  std::string id{};                    ///< name by which --set reaches it; may be empty
 };
 
 /// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
@@ -273,6 +276,11 @@ struct NicProgram {
   std::uint32_t target = kNoWord;  ///< the peer's memory that it writes, and a get reads
   std::uint32_t signal = kNoWord;  ///< the peer's word that a signal raises
   std::uint32_t sink = kNoWord;    ///< own memory for an atomic's old value or a get's data
+  // What the library says of orders (sim/order); costs nothing.
+  bool relaxed_target = false;        ///< registers what it writes to with PCIe relaxed ordering
+  bool relaxed_signal = false;        ///< and the signals
+  bool claims_ack_placed = false;     ///< takes a completion for placed in the far memory
+  bool claims_atomic_placed = false;  ///< takes an atomic to come behind placed writes
 };
 
 /// CPU threads beside the lanes, on the same processing element: each looks at its share of the

@@ -20,6 +20,7 @@ void add_run(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_litmus(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);

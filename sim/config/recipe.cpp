@@ -775,7 +775,7 @@ class Reader {
     }
     step.word = word(node.at("word"));
     if (kind == "load") {
-      node.only({"id", "word", "result", "wait"});
+      node.only({"id", "word", "result", "wait", "acquire"});
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
@@ -812,7 +812,7 @@ class Reader {
       if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
         step.operand = known_reg(node.at("of"));
     } else if (kind == "atomic") {
-      node.only({"id", "word", "op", "value", "of", "result", "wait"});
+      node.only({"id", "word", "op", "value", "of", "result", "wait", "acquire"});
       step.op = StepOp::kAtomic;
       step.atomic = pick(node.at("op"), kAtomicNames);
       if (step.atomic == AtomicOp::kCas)
@@ -822,13 +822,13 @@ class Reader {
         step.operand = known_reg(node.at("of"));
       result(node, step);
     } else if (kind == "spin") {
-      node.only({"id", "word", "expected", "value", "retry"});
+      node.only({"id", "word", "expected", "value", "retry", "acquire"});
       step.op = StepOp::kSpin;
       step.expected = pick(node.at("expected"), kValueNames);
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "of", "ahead", "behind", "retry"});
+      node.only({"id", "word", "until", "of", "ahead", "behind", "retry", "acquire"});
       if (auto behind = node.find("behind"))
         step.block = static_cast<std::uint32_t>(whole(*behind, 0, 1 << 20));
       if (auto ahead = node.find("ahead"))
@@ -842,6 +842,8 @@ class Reader {
       if (step.until == Until::kReached) step.operand = known_reg(node.at("of"));
       step.cycles = cost(node.at("retry"));
     }
+    if (auto acquire = node.find("acquire"))
+      step.acquire = pick(*acquire, kScopeNames, key("acquire"));
     return step;
   }
 
@@ -896,7 +898,7 @@ class Reader {
 
   void read_nic(const YamlNode& node) {
     node.only({"work_queue", "doorbell", "completes", "completion", "asks", "transport", "source",
-               "target", "signal", "sink", "inline_bytes", "receives"});
+               "target", "signal", "sink", "inline_bytes", "receives", "relaxed", "claims"});
     NicProgram& nic = recipe_.program.nic;
     nic.present = true;
     nic.entry = word(node.at("work_queue"));
@@ -922,6 +924,15 @@ class Reader {
     optional("signal", nic.signal);
     optional("sink", nic.sink);
     optional("receives", nic.receives);
+    if (auto relaxed = node.find("relaxed"))
+      for (const YamlNode& item : relaxed->items())
+        (pick(item, Names<bool>{{"target", true}, {"signal", false}}) ? nic.relaxed_target
+                                                                      : nic.relaxed_signal) = true;
+    if (auto claims = node.find("claims"))
+      for (const YamlNode& item : claims->items())
+        (pick(item, Names<bool>{{"ack_placed", true}, {"atomic_placed", false}})
+             ? nic.claims_ack_placed
+             : nic.claims_atomic_placed) = true;
     if (auto most = node.find("inline_bytes"))
       nic.inline_bytes = static_cast<std::uint32_t>(whole(*most, 1, 220));
     auto& words = recipe_.program.words;
