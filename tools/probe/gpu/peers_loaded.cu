@@ -129,7 +129,8 @@ __global__ void answers_kernel(const std::uint64_t* mine, std::uint64_t* theirs,
   }
 }
 
-/// Reads what fits into the L2 until the host says stop, or for so many rounds.
+/// Reads what fits into the L2 until the stop word is set, or for so many rounds. The word lies in
+/// this GPU's memory: reads of host memory would hold up every system fence.
 __global__ void busy_kernel(const uint4* memory, std::size_t words, const std::uint64_t* stop,
                             int rounds, std::uint32_t* sink) {
   const std::size_t threads = std::size_t{gridDim.x} * blockDim.x;
@@ -158,11 +159,13 @@ struct Side {
         cycles(samples),
         issue(samples),
         gave_up(1),
-        sink(1) {}
+        sink(1),
+        stop(1) {}
   int device;
   DeviceArray<char> payload, copies, busy_memory;
   DeviceArray<std::uint64_t> asked, answered;
   DeviceArray<std::uint32_t> cycles, issue, gave_up, sink;
+  DeviceArray<std::uint64_t> stop;
   Stream puts, answers, other;
 };
 
@@ -184,7 +187,7 @@ struct Case {
 
 class Loaded {
  public:
-  Loaded(Context& context, int peer) : context_(context), stop_(1) {
+  Loaded(Context& context, int peer) : context_(context) {
     const int mine = context.device_number();
     enable_peer_access(mine, peer);
     enable_peer_access(peer, mine);
@@ -207,8 +210,8 @@ class Loaded {
         side->asked.clear();
         side->answered.clear();
         side->gave_up.clear();
+        side->stop.clear();
       }
-      *stop_.host() = 0;
       const std::unique_ptr<Stream> copies = start_beside(the);
       answer(*there_, *here_, the.blocks);
       if (the.both) answer(*here_, *there_, the.blocks);
@@ -225,9 +228,9 @@ class Loaded {
                      side->other.busy()) &&
                     outlasted;
       }
-      *static_cast<volatile std::uint64_t*>(stop_.host()) = 1;
       for (Side* side : {here_.get(), there_.get()}) {
         const OnDevice on(side->device);
+        MARROW_CUDA(cudaMemsetAsync(side->stop.get(), 1, sizeof(std::uint64_t), side->puts));
         MARROW_CUDA(cudaDeviceSynchronize());
         if (side->gave_up.values()[0])
           throw StuckError("GPU " + std::to_string(here_->device) + " and GPU " +
@@ -284,7 +287,7 @@ class Loaded {
       constexpr int kMostRounds = 200'000;
       busy_kernel<<<context_.device().multiProcessorCount / 2, 1024, 0, side.other>>>(
           reinterpret_cast<const uint4*>(side.busy_memory.get()), kBusyBytes / sizeof(uint4),
-          stop_.device(), kMostRounds, side.sink.get());
+          side.stop.get(), kMostRounds, side.sink.get());
       MARROW_LAUNCHED("busy_kernel");
       return nullptr;
     }
@@ -310,7 +313,6 @@ class Loaded {
   }
 
   Context& context_;
-  HostArray<std::uint64_t> stop_;
   std::unique_ptr<Side> here_, there_;
 };
 
