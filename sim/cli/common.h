@@ -29,6 +29,10 @@ void add_config(CLI::App& app, Action& action);
 /// configs/ that a system file belongs to (its parent's parent), else the installed one.
 std::string config_dir_of(const std::string& system_file);
 
+/// Throws InputError if an output file that the command names is one of its inputs, or is named by
+/// two of its options: it would be lost without a word.
+void keep_outputs_apart(const CLI::App& command);
+
 /// "protocol.x=v" assignments without their prefix, and the others.
 struct Sets {
   std::vector<std::string> system, protocol;
