@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <thread>
 
 #include "models/common/error.h"
@@ -72,6 +73,17 @@ void keep_outputs_apart(const CLI::App& command) {
     for (std::size_t other = 0; other < o; ++other)
       if (same(path, outputs[other].second))
         throw InputError(name, "is the same file as " + outputs[other].first, "name another file");
+  }
+}
+
+int over_ranks(const std::function<int(sweep::Ranks&)>& work) {
+  sweep::Ranks ranks;
+  try {
+    return work(ranks);
+  } catch (const std::exception& error) {
+    // MPI ends all ranks while this one unwinds, before anybody could tell why.
+    if (ranks.size() > 1) std::cerr << "marrow: " << error.what() << std::endl;
+    throw;
   }
 }
 
