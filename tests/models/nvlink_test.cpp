@@ -238,7 +238,7 @@ TEST_F(Peer, ASystemFenceWaitsForNoAcknowledgementThatIsThereAlready) {
 
 struct HostFence {
   const char* name;
-  double peers, between_cycles;///< of a store to the host and the fence
+  double peers, between_cycles;  ///< of a store to the host and the fence
   Ps fence_ps;
 };
 class PeerHostFence : public SystemC, public testing::WithParamInterface<HostFence> {};
