@@ -326,6 +326,7 @@ class Reader {
     const auto section = root_.find("costs_by");
     if (!section) return in_force;
     for (const auto& [choice, values] : section->entries()) {
+      in_force_.insert(choice);
       const auto chosen = recipe_.choices.find(choice);
       if (chosen == recipe_.choices.end())
         values.fail("the recipe has no choice '" + choice + "'", "declare it under `choices:`");
