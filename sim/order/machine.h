@@ -141,6 +141,10 @@ class Machine {
   Word16 seen(const State& s, std::uint32_t t, std::uint16_t l, bool* in_flight) const;
   void observe(State& s, std::uint32_t t, std::uint16_t l) const;
   void acquire(State& s, std::uint32_t t, Scope scope) const;
+  bool idles(const State& s, std::uint32_t t) const;
+  bool devices_write(const State& s, std::uint32_t t) const;
+  std::size_t finds(const State& s, std::uint32_t t, const Op& op, std::size_t from) const;
+  std::uint16_t look_at(const State& s, std::uint32_t t, const Look& look) const;
   bool fence_may(const State& s, std::uint32_t t, Scope scope) const;
   void fence(State& s, std::uint32_t t, Scope scope) const;
   bool may_atomic(const State& s, std::uint32_t t, std::uint16_t l) const;
