@@ -71,6 +71,7 @@ Builder::Builder(const Program* recipe, const Setup& setup) : setup_(setup) {
     for (const auto& steps : recipe_->steps) answers(steps);
     for (const auto& steps : recipe_->proxy.posts) answers(steps);
     answers(recipe_->proxy.visit);
+    drop_alike();
     for (const auto& steps : recipe_->steps)
       for (const Step& step : steps)
         if (step.is_index && step.reg != kNoRegister) index_reg_ = step.reg;
@@ -356,6 +357,7 @@ Word16 Builder::expected(std::uint8_t t, const std::string& data) const {
 }
 
 void Builder::lower_step(const At& at, const Step& step) {
+  if ((step.op == StepOp::kStore || step.op == StepOp::kPoll) && alike_.count(step.word)) return;
   const std::uint8_t t = at.thread;
   const Program& p = *recipe_;
   const auto name = [&] { return p.words[step.word].name; };
@@ -582,9 +584,12 @@ void Builder::lower_step(const At& at, const Step& step) {
       break;
     }
     case StepOp::kPost:
-      push(t, OpCode::kTake, "").tables = request_tables(at.call->kind);
-      lower(at, recipe_->proxy.posts[static_cast<std::size_t>(at.call->kind)], 0,
-            recipe_->proxy.posts[static_cast<std::size_t>(at.call->kind)].size());
+      lower_post(at);
+      break;
+    case StepOp::kCompute:  // a mutant's wait for a CQE: it takes all for complete
+      if (!out_.threads[t].proxy || step.until != Until::kAnswered) break;
+      move(t, kAnsweredReg, {kAnsweredReg, 1, 1});
+      move(t, kCompletedReg, {kOwnReg, 1, 0});
       break;
     case StepOp::kLaunch:
       launch(t);
@@ -669,8 +674,8 @@ std::vector<std::uint16_t> Builder::request_tables(OpKind kind) {
   const std::uint32_t region = p.words[p.proxy.announcement].region;
   std::vector<std::uint16_t> tables;
   for (const Step& step : p.of(kind))
-    if (step.op == StepOp::kStore && p.words[step.word].region == region &&
-        p.words[step.word].entry_bytes > 0)
+    if (step.op == StepOp::kStore && !alike_.count(step.word) &&
+        p.words[step.word].region == region && p.words[step.word].entry_bytes > 0)
       if (auto it = tables_.find(p.words[step.word].name); it != tables_.end())
         tables.push_back(it->second);
   return tables;
@@ -697,6 +702,49 @@ void Builder::lower_answer(std::uint8_t t, bool looked) {
   Op& op = push(t, OpCode::kLoad, "reads the CQE");
   op.table = completed;
   op.result = kCompletedReg;
+}
+
+/// Its own waits for words of the request come first; then all of it must be there.
+void Builder::lower_post(const At& at) {
+  const auto& steps = recipe_->proxy.posts[static_cast<std::size_t>(at.call->kind)];
+  std::size_t begin = 0;
+  while (begin < steps.size() && steps[begin].op == StepOp::kPoll) ++begin;
+  lower(at, steps, 0, begin);
+  push(at.thread, OpCode::kTake, "").tables = request_tables(at.call->kind);
+  lower(at, steps, begin, steps.size());
+}
+
+/// Words that lanes store alike and the thread waits for alike, one after the other: one stands for
+/// all, or every order of all would be tried.
+void Builder::drop_alike() {
+  const auto drop = [&](const std::vector<Step>& steps) {
+    std::uint32_t first = kNoWord;
+    for (const Step& step : steps) {
+      if (step.op != StepOp::kPoll || step.until != Until::kPresent) {
+        first = kNoWord;
+        continue;
+      }
+      if (first == kNoWord)
+        first = step.word;
+      else if (std::all_of(recipe_->steps.begin(), recipe_->steps.end(),
+                           [&](const auto& of) { return stored_together(of, first, step.word); }))
+        alike_.insert(step.word);
+    }
+  };
+  drop(recipe_->proxy.visit);
+  for (const auto& steps : recipe_->proxy.posts) drop(steps);
+}
+
+bool Builder::stored_together(const std::vector<Step>& steps, std::uint32_t a, std::uint32_t b) {
+  const auto stores = [&](std::uint32_t word) {
+    return std::find_if(steps.begin(), steps.end(), [&](const Step& s) {
+      return s.op == StepOp::kStore && s.word == word;
+    });
+  };
+  const auto first = stores(a), last = stores(b);
+  if (first == steps.end() || last == steps.end()) return first == last;
+  return first < last &&
+         std::all_of(first, last, [](const Step& s) { return s.op == StepOp::kStore; });
 }
 
 void Builder::make_proxies() {
@@ -1192,7 +1240,13 @@ OrderProgram Builder::finish() {
   for (std::size_t l = 0; l < n; ++l) {
     Location& location = out_.locations[l];
     for (int reader : reads[l])
-      for (int writer : writes[l]) location.shared |= reader != writer;
+      for (int writer : writes[l]) {
+        location.shared |= reader != writer;
+        if (reader == writer || reader == kNic || writer == kNic) continue;
+        const Thread &r = out_.threads[static_cast<std::size_t>(reader)],
+                     &w = out_.threads[static_cast<std::size_t>(writer)];
+        location.beside |= r.on == MemoryKind::kGpu && r.node == w.node && r.on == w.on;
+      }
     if (location.shared && loaded.count(static_cast<std::uint16_t>(l))) {
       location.history = histories++;
       if (histories > static_cast<int>(kMostHistories))

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,9 @@ class Builder {
   void lower_step(const At& at, const Step& step);
   Word16 expected(std::uint8_t thread, const std::string& data) const;
   std::uint16_t requests_table();
+  void lower_post(const At& at);
+  void drop_alike();
+  static bool stored_together(const std::vector<Step>& steps, std::uint32_t a, std::uint32_t b);
   void make_proxies();
   void make_proxy(std::uint8_t node, std::uint32_t queue);
   void lower_answer(std::uint8_t thread, bool looked);
@@ -142,6 +146,7 @@ class Builder {
   OrderProgram out_;
   std::vector<Lane> lanes_;
   std::vector<Request> requests_;
+  std::set<std::uint32_t> alike_;  ///< words for which another one stands
   std::map<std::string, std::uint16_t> names_;
   std::map<std::string, std::uint16_t> tables_;
   std::vector<std::uint16_t> rings_, announcements_, completions_, answers_, bells_, records_;

@@ -150,6 +150,16 @@ std::vector<Scenario> scenarios(const Program& program, const CheckOptions& opti
     s.write(a, "a");
     list.push_back(s.done("put that waits", "its source once the put has waited"));
   }
+  const auto& signalled = p.of(OpKind::kPutSignal);
+  if (std::any_of(signalled.begin(), signalled.end(),
+                  [](const Step& s) { return s.condition == Condition::kWaits; })) {
+    Scene s(p, options, one);
+    const auto a = s.lane("A", 0, 0);
+    s.write(a, "a");
+    s.call(a, OpKind::kPutSignal, "a", true);
+    s.write(a, "a");
+    list.push_back(s.done("put with signal that waits", "its source once it has waited"));
+  }
   const OpKind beside = has(p, OpKind::kPut) ? OpKind::kPut : OpKind::kPutSignal;
   if (options.use.reuses_sources && has(p, beside)) {
     Scene s(p, options, one);
@@ -325,11 +335,13 @@ CheckResult check(const Program& program, const CheckOptions& options) {
   CheckResult result;
   for (const Scenario& scenario : scenarios(program, options)) {
     if (!(scenario.uses & options.only)) continue;
-    const Exploration e = explore(scenario.program, options.most_states, {}, options.stop_at_first);
+    const Exploration e = explore(scenario.program, options.most_states, {},
+                                  options.stop_at_first && options.readings);
     result.ran.push_back(scenario.name);
     result.states += e.states;
     if (e.cut_off) result.cut_off.push_back(scenario.name);
     for (const auto& found : e.found)
+      if (options.readings || reading(program, found.finding).empty())
       result.findings.push_back({scenario.name, found.finding, reading(program, found.finding),
                                  found.witness});
     if (options.stop_at_first && !result.findings.empty()) break;

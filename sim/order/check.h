@@ -38,6 +38,7 @@ struct CheckOptions {
   std::size_t most_states = kMostStates;
   bool stop_at_first = false;  ///< enough to know that there is one
   std::uint32_t only = ~0U;    ///< programs that use one of these operations, a bit each
+  bool readings = true;        ///< tell of what the recipe calls a reading, too
   Use use;
 };
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint8_t kLater = 0xff;  ///< choice of a load: done later
 constexpr int kAtHome = 3;
+constexpr std::size_t kMostAlone = 1000;  ///< steps of a thread that nobody else notices
 
 }  // namespace
 
@@ -77,7 +78,9 @@ std::int8_t Machine::level_for(std::uint32_t t, std::uint16_t l, Scope scope) co
     case Scope::kCta:
       return cta;
     case Scope::kGpu:  // gpu-home
-      return own_home(t, l) ? kAtHome : has_neighbour_[t] ? 2 : cta;
+      return own_home(t, l)                                     ? kAtHome
+             : has_neighbour_[t] && program_.locations[l].beside ? 2
+                                                                 : cta;
     case Scope::kSys:
       return kAtHome;
   }
@@ -339,7 +342,11 @@ void Machine::settle(State& s, Log& log) const {
   while (again) {
     again = false;
     for (std::uint32_t t = 0; t < program_.threads.size(); ++t)
-      while (local(s, t)) {
+      for (std::size_t steps = 0; local(s, t); ++steps) {
+        if (steps == kMostAlone) {  // a loop without end: it gets nowhere
+          again = false;
+          break;
+        }
         again = true;
         step(s, t, 0, log);
       }
@@ -562,7 +569,17 @@ bool Machine::step(State& s, std::uint32_t t, std::uint8_t choice, Log& log) con
         word.slot = {kIndexReg, 1, 0};
         const std::uint16_t l = location(s, t, word);
         bool in_flight = false;
-        if (seen(s, t, l, &in_flight) > index) continue;
+        const Word16 v = seen(s, t, l, &in_flight);
+        if (v > index + static_cast<int>(program_.tables[table].depth)) {
+          note({Hazard::kSlot, fmt::format("{} reads request {}", thread.name, index),
+                fmt::format("request {} is written over it", v - 1),
+                "that the slot's earlier request had been read", "nic-slot",
+                "wait until the request a ring's length before is told to be done (poll until "
+                "slot_free)"},
+               log);
+          return false;
+        }
+        if (v > index) continue;
         note({Hazard::kEntry, fmt::format("{} is stored for request {}",
                                           program_.locations[l].name, index),
               fmt::format("{} reads request {}", thread.name, index),
@@ -681,7 +698,7 @@ bool Machine::take(State& s, const Transition& transition, Log& log) const {
         if (log.lines)
           say(log, "",
               fmt::format("{}'s store to {} is seen in its CTA", thread_name(t), where.name));
-      } else if (p.level < 2 && has_neighbour_[t] && !own_home(t, p.location)) {
+      } else if (p.level < 2 && has_neighbour_[t] && where.beside && !own_home(t, p.location)) {
         p.level = 2;
         if (log.lines)
           say(log, "",

@@ -16,7 +16,7 @@
 
 namespace marrow::order {
 
-constexpr std::size_t kMostLocations = 120, kMostThreads = 6, kMostQueues = 6, kMostPending = 16,
+constexpr std::size_t kMostLocations = 120, kMostThreads = 8, kMostQueues = 6, kMostPending = 16,
                       kMostItems = 14, kMostMessages = 12, kMostHistories = 10, kMostPast = 7,
                       kMostLate = 4;
 

@@ -28,6 +28,7 @@ struct Location {
   bool uncached = false;  ///< a CPU's stores there stay behind its earlier ones
   // Derived by finish():
   bool shared = false;  ///< read by somebody else than its only writer, or written by two
+  bool beside = false;  ///< read by another lane of its writer's GPU
   int history = -1;     ///< where a lane may read an older value: number of its history
 };
 

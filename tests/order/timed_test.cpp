@@ -3,6 +3,7 @@
 // be one that the exhaustive search has reached.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <random>
@@ -13,6 +14,9 @@
 #include "sim/config/system.h"
 #include "sim/order/litmus.h"
 #include "tests/support/systemc_fixture.h"
+
+// SystemC's library expects it.
+int sc_main(int, char**) { return 0; }
 
 namespace marrow::order {
 namespace {
