@@ -34,8 +34,8 @@ bool Lane::begin_op(std::uint32_t sm) {
 }
 
 LaneMoment Lane::moment(Ps when_ps) const {
-  return {context->pe, number, peer,    op.kind, op.wait, posts ? lanes : 0,
-          puts,        signals, waits, when_ps};
+  return {context->pe,       number, peer,    op.kind, op.wait,
+          posts ? lanes : 0, puts,   signals, waits,   when_ps};
 }
 
 void Lane::enter(Stage next) {

@@ -90,7 +90,9 @@ int litmus(const Arguments& arguments) {
     }
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    file.stream() << order::to_json(programs).dump(2) << '\n';
+    file.stream() << order::to_json(programs).dump(2, ' ', false,
+                                                   nlohmann::json::error_handler_t::replace)
+                  << '\n';
     file.commit();
   }
   const auto wanted = [&](const std::string& name) {
@@ -102,7 +104,8 @@ int litmus(const Arguments& arguments) {
     std::filesystem::create_directories(arguments.draw);
     for (const order::Judged& program : programs) {
       if (!wanted(program.litmus.name) || program.verdict.witness.empty()) continue;
-      AtomicFile file((std::filesystem::path(arguments.draw) / (program.litmus.name + ".svg")).string());
+      AtomicFile file(
+          (std::filesystem::path(arguments.draw) / (program.litmus.name + ".svg")).string());
       order::draw(file.stream(), program);
       file.commit();
     }
@@ -141,9 +144,10 @@ void add_litmus(CLI::App& app, Action& action) {
       ->add_option("--witness", arguments->witnesses,
                    "Show how this program comes to its outcome, event by event; may be repeated")
       ->allow_extra_args(false);
-  command->add_option("--draw", arguments->draw,
-                      "Draw how programs come to their outcomes into this folder, an SVG each; with "
-                      "--witness only those");
+  command->add_option(
+      "--draw", arguments->draw,
+      "Draw how programs come to their outcomes into this folder, an SVG each; with "
+      "--witness only those");
   CLI::Option* recipe = command->add_option(
       "--recipe", arguments->recipe,
       "Check a protocol recipe instead, by name or path: every hazard that its order of memory "

@@ -104,11 +104,11 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description",   "runs_on", "choices",   "costs", "depth",
-                "queues",   "regions",       "words",   "parts",     "put",   "put_signal",
-                "get",      "atomic",        "fence",   "quiet",     "wait",  "barrier",
-                "consumer", "peer_consumer", "nic",     "placed_by", "proxy", "kernel",
-                "readings"});
+    root_.only({"protocol", "description", "runs_on", "choices",  "costs",
+                "depth",    "queues",      "regions", "words",    "parts",
+                "put",      "put_signal",  "get",     "atomic",   "fence",
+                "quiet",    "wait",        "barrier", "consumer", "peer_consumer",
+                "nic",      "placed_by",   "proxy",   "kernel",   "readings"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto readings = root_.find("readings"))

@@ -737,9 +737,8 @@ void Builder::drop_alike() {
 
 bool Builder::stored_together(const std::vector<Step>& steps, std::uint32_t a, std::uint32_t b) {
   const auto stores = [&](std::uint32_t word) {
-    return std::find_if(steps.begin(), steps.end(), [&](const Step& s) {
-      return s.op == StepOp::kStore && s.word == word;
-    });
+    return std::find_if(steps.begin(), steps.end(),
+                        [&](const Step& s) { return s.op == StepOp::kStore && s.word == word; });
   };
   const auto first = stores(a), last = stores(b);
   if (first == steps.end() || last == steps.end()) return first == last;
@@ -764,9 +763,8 @@ void Builder::make_proxies() {
 /// none here.
 void Builder::make_proxy(std::uint8_t node, std::uint32_t queue) {
   const ProxyProgram& proxy = recipe_->proxy;
-  const std::uint8_t t =
-      thread(fmt::format("P{}", node * setup_.queues + queue), node, MemoryKind::kHost, 0, 0,
-             static_cast<std::uint8_t>(queue));
+  const std::uint8_t t = thread(fmt::format("P{}", node * setup_.queues + queue), node,
+                                MemoryKind::kHost, 0, 0, static_cast<std::uint8_t>(queue));
   out_.threads[t].proxy = true;
   auto& ops = out_.threads[t].ops;
   push(t, OpCode::kLook, "looks");
@@ -880,7 +878,8 @@ std::uint8_t Builder::begin_kernel(std::uint8_t t) {
   Lane& lane = lanes_[t];
   if (lane.kernels == 0xff) {
     const Thread of = out_.threads[t];
-    const std::uint8_t k = thread("K" + of.name, of.node, MemoryKind::kGpu, lane.lane, lane.lane, 0);
+    const std::uint8_t k =
+        thread("K" + of.name, of.node, MemoryKind::kGpu, lane.lane, lane.lane, 0);
     lanes_[t].kernels = k;
     lanes_[k].launched = 0;
   }
@@ -1196,8 +1195,7 @@ OrderProgram Builder::finish() {
       const auto mark = [&](std::uint16_t which, std::vector<std::set<int>>& who) {
         const Table& looked = out_.tables[which];
         for (std::size_t i = 0; i < looked.locations.size(); ++i)
-          if (!looked.by_queue ||
-              out_.queues[i / looked.depth].node == out_.threads[t].node)
+          if (!looked.by_queue || out_.queues[i / looked.depth].node == out_.threads[t].node)
             who[looked.locations[i]].insert(static_cast<int>(t));
       };
       for (const Look& look : op.looks) mark(look.table, reads);

@@ -100,8 +100,8 @@ class Scene {
 };
 
 std::string reading(const Program& program, const Finding& finding) {
-  const auto it = program.readings.find(
-      fmt::format("{} {}", order::name(finding.hazard).id, finding.rule));
+  const auto it =
+      program.readings.find(fmt::format("{} {}", order::name(finding.hazard).id, finding.rule));
   return it == program.readings.end() ? "" : it->second;
 }
 
@@ -114,7 +114,8 @@ std::string with(const std::string& what, OpKind kind) {
 std::vector<Scenario> scenarios(const Program& program, const CheckOptions& options) {
   std::vector<Scenario> list;
   const Program p = reduced(program, options.use);
-  const bool shares = options.use.shares_queues && !any(p, [](const Step& s) { return s.op == StepOp::kOwnIndex; });
+  const bool shares =
+      options.use.shares_queues && !any(p, [](const Step& s) { return s.op == StepOp::kOwnIndex; });
   const bool picks = any(p, [](const Step& s) { return s.op == StepOp::kPick; });
   // Does it depend on what the trace says whether a put rings?
   const bool may_skip = any(p, [](const Step& s) {
@@ -292,7 +293,8 @@ std::vector<Scenario> scenarios(const Program& program, const CheckOptions& opti
     std::vector<std::string> sent;
     std::string name;
     for (OpKind kind : sends) {
-      name += (name.empty() ? "" : ", ") + std::string(kOpKindNames[static_cast<std::size_t>(kind)]);
+      name +=
+          (name.empty() ? "" : ", ") + std::string(kOpKindNames[static_cast<std::size_t>(kind)]);
       const std::string data(1, static_cast<char>('a' + sent.size()));
       const bool brings = kind == OpKind::kPut || kind == OpKind::kPutSignal;
       if (brings) {
@@ -342,8 +344,8 @@ CheckResult check(const Program& program, const CheckOptions& options) {
     if (e.cut_off) result.cut_off.push_back(scenario.name);
     for (const auto& found : e.found)
       if (options.readings || reading(program, found.finding).empty())
-      result.findings.push_back({scenario.name, found.finding, reading(program, found.finding),
-                                 found.witness});
+        result.findings.push_back(
+            {scenario.name, found.finding, reading(program, found.finding), found.witness});
     if (options.stop_at_first && !result.findings.empty()) break;
   }
   return result;

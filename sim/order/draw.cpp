@@ -104,8 +104,8 @@ class Picture {
     return columns_.size() - 1;
   }
 
-  /// "A's store to flag is at its place": the event in which A stored it. "a (node 1) is 1": the far
-  /// NIC's that took it. "far nic takes …": the NIC's read of that entry.
+  /// "A's store to flag is at its place": the event in which A stored it. "a (node 1) is 1": the
+  /// far NIC's that took it. "far nic takes …": the NIC's read of that entry.
   int sent_by(const Event& e) {
     const auto first = [&](const std::string& who, const auto& fits) {
       for (std::size_t i = 0; i < events_.size(); ++i) {
@@ -117,7 +117,8 @@ class Picture {
     };
     if (const auto at = e.text.find("'s store to "); at != std::string::npos) {
       if (e.text.find("is at its place") == std::string::npos) return -1;
-      const std::string word = short_name(e.text.substr(at + 12, e.text.find(" is at", at) - at - 12));
+      const std::string word =
+          short_name(e.text.substr(at + 12, e.text.find(" is at", at) - at - 12));
       return first(e.text.substr(0, at),
                    [&](const std::string& text) { return names(text, word); });
     }
@@ -136,7 +137,9 @@ class Picture {
       return names(text, word) || (word.starts_with("signal") && names(text, "atomic"));
     });
   }
-  bool taken(std::size_t i) const { return std::find(sent_.begin(), sent_.end(), i) != sent_.end(); }
+  bool taken(std::size_t i) const {
+    return std::find(sent_.begin(), sent_.end(), i) != sent_.end();
+  }
 
   static int x(std::size_t column) { return kLeft + static_cast<int>(column) * kLane; }
   static int y(std::size_t row) { return kTop + static_cast<int>(row) * kRow + kRow / 2; }

@@ -78,9 +78,7 @@ std::int8_t Machine::level_for(std::uint32_t t, std::uint16_t l, Scope scope) co
     case Scope::kCta:
       return cta;
     case Scope::kGpu:  // gpu-home
-      return own_home(t, l)                                     ? kAtHome
-             : has_neighbour_[t] && program_.locations[l].beside ? 2
-                                                                 : cta;
+      return own_home(t, l) ? kAtHome : has_neighbour_[t] && program_.locations[l].beside ? 2 : cta;
     case Scope::kSys:
       return kAtHome;
   }
@@ -580,8 +578,8 @@ bool Machine::step(State& s, std::uint32_t t, std::uint8_t choice, Log& log) con
           return false;
         }
         if (v > index) continue;
-        note({Hazard::kEntry, fmt::format("{} is stored for request {}",
-                                          program_.locations[l].name, index),
+        note({Hazard::kEntry,
+              fmt::format("{} is stored for request {}", program_.locations[l].name, index),
               fmt::format("{} reads request {}", thread.name, index),
               "that a request whose first word is there is there as a whole", "ptx-weak",
               "look at each word's own validity, or a fence (sys) before the word that announces"},

@@ -28,17 +28,24 @@ std::vector<Place> places(const Program& program) {
     for (std::size_t k = 0; k < kOpKindCount; ++k)
       list.push_back({who + std::string(kOpKindNames[k]), 1U << k, cpu, of, k});
   };
-  by_kind("", program.on_cpu, [](Program& p, std::size_t k) -> auto& { return p.steps[k]; });
+  by_kind(
+      "", program.on_cpu, [](Program & p, std::size_t k) -> auto& { return p.steps[k]; });
   if (program.proxy.present) {
     list.push_back({"proxy", ~0U, true,
-                    [](Program& p, std::size_t) -> auto& { return p.proxy.visit; }, 0});
-    by_kind("proxy's ", true,
-            [](Program& p, std::size_t k) -> auto& { return p.proxy.posts[k]; });
+                    [](Program& p, std::size_t) -> auto& { return p.proxy.visit;
   }
-  if (program.kernel.present)
+  , 0
+});
+by_kind(
+    "proxy's ", true, [](Program& p, std::size_t k) -> auto& { return p.proxy.posts[k]; });
+}  // namespace
+if (program.kernel.present)
     list.push_back({"kernel", ~0U, false,
-                    [](Program& p, std::size_t) -> auto& { return p.kernel.tail; }, 0});
-  return list;
+                    [](Program& p, std::size_t) -> auto& { return p.kernel.tail;
+}  // namespace marrow::order
+, 0
+});
+return list;
 }
 
 }  // namespace

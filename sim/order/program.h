@@ -23,8 +23,8 @@ struct Location {
   std::string name;
   Home home;
   Word16 initial = 0;
-  bool relaxed = false;  ///< registered with PCIe relaxed ordering
-  bool bell = false;     ///< a NIC's register
+  bool relaxed = false;   ///< registered with PCIe relaxed ordering
+  bool bell = false;      ///< a NIC's register
   bool uncached = false;  ///< a CPU's stores there stay behind its earlier ones
   // Derived by finish():
   bool shared = false;  ///< read by somebody else than its only writer, or written by two
@@ -90,14 +90,14 @@ struct Op {
   bool may_wait = false;  ///< kLoad: may be done later, up to its first use or a fence
   bool entry_store = false;
   bool rings = false;
-  std::uint8_t entry = 0;  ///< kPost
-  std::vector<Look> looks;  ///< kLook
+  std::uint8_t entry = 0;             ///< kPost
+  std::vector<Look> looks;            ///< kLook
   std::vector<std::uint16_t> tables;  ///< kTake: the request's words, that must be above index
   bool may_miss = false;              ///< kLook: goes on where nothing is found
-  bool drains = false;        ///< kFence: waits for what devices have on their way to this GPU, too
-  std::uint8_t request = 0;   ///< kStore: it announces this request of a proxy's, plus 1
+  bool drains = false;       ///< kFence: waits for what devices have on their way to this GPU, too
+  std::uint8_t request = 0;  ///< kStore: it announces this request of a proxy's, plus 1
   std::uint16_t requests = 0;  ///< kStore: table in which that is noted
-  std::string text;        ///< as a witness tells it
+  std::string text;            ///< as a witness tells it
 };
 
 struct Thread {
@@ -111,8 +111,8 @@ struct Thread {
   std::vector<Op> ops;
 };
 
-/// Registers of a proxy's thread, where a lane has others: what it has completed, CQEs seen and asked
-/// for, entries not rung for, the request at hand.
+/// Registers of a proxy's thread, where a lane has others: what it has completed, CQEs seen and
+/// asked for, entries not rung for, the request at hand.
 constexpr std::int8_t kRequestReg = 16, kCompletedReg = 17, kAnsweredReg = 18, kAskedReg = 19,
                       kUnrungReg = 20, kFoundReg = 21;
 /// Registers of a thread: a recipe's results, then these, then what a program wants to be told.

@@ -23,21 +23,31 @@ bool brings_data(OpKind kind) { return kind == OpKind::kPut || kind == OpKind::k
 Finding seen_in_run(Hazard hazard, const std::string& first, const std::string& second) {
   switch (hazard) {
     case Hazard::kSource:
-      return {hazard, first, second, "that the NIC had read the source when the call returned",
+      return {hazard,
+              first,
+              second,
+              "that the NIC had read the source when the call returned",
               "nic-fetch",
               "wait for the entry's completion (quiet, flush, or the completion poll) first"};
     case Hazard::kSlot:
-      return {hazard, first, second, "that the slot's earlier entry had been read", "nic-slot",
+      return {hazard,
+              first,
+              second,
+              "that the slot's earlier entry had been read",
+              "nic-slot",
               "wait until the completion of the entry a ring's length before (poll until "
               "slot_free)"};
     case Hazard::kReader:
-      return {hazard, first, second, "that the flag's request comes behind the data's",
+      return {hazard,
+              first,
+              second,
+              "that the flag's request comes behind the data's",
               "rc-queues",
               "put and signal on one queue, or a fence (all queues completed) between them"};
     default:
-      return {hazard, first, second, "that every entry before the announced index was written",
-              "nic-bell",
-              "publish in the order of reservation, and announce what is published"};
+      return {hazard,     first,
+              second,     "that every entry before the announced index was written",
+              "nic-bell", "publish in the order of reservation, and announce what is published"};
   }
 }
 
@@ -83,7 +93,8 @@ void Watch::on_operation_begin(const LaneMoment& m) {
   const auto code = static_cast<std::uint64_t>(m.kind) + 1;
   if (is_message(m.kind) || m.kind == OpKind::kFence || m.kind == OpKind::kQuiet ||
       m.kind == OpKind::kBarrier) {
-    if ((s.recent & 0xff) != (code << 4 | code)) s.recent = (s.recent << 4 | code) & kFourOperations;
+    if ((s.recent & 0xff) != (code << 4 | code))
+      s.recent = (s.recent << 4 | code) & kFourOperations;
     if (announces(m.kind)) {
       if (s.recent != s.told && sends_.size() < kMostShapes) sends_.insert(s.recent);
       s.told = std::exchange(s.recent, 0);
@@ -95,9 +106,9 @@ void Watch::on_operation_begin(const LaneMoment& m) {
   for (std::uint32_t l = 0; l < m.messages; ++l) {
     Sent sent;
     sent.start_ps = m.at_ps;
-    sent.cover = !by_signals_          ? m.version - m.messages + l + 1
+    sent.cover = !by_signals_        ? m.version - m.messages + l + 1
                  : announces(m.kind) ? m.signals
-                                       : m.signals + 1;
+                                     : m.signals + 1;
     s.sent.push_back(sent);
   }
   s.cover = s.sent.back().cover;
@@ -132,9 +143,9 @@ void Watch::happened(Hazard hazard, const char* first, const char* second, std::
   const std::string what =
       fmt::format("processing element {}, lane {}, message {} (queue {}, entry {})", pe,
                   f.request.lane, f.request.version, f.journey.queue, f.journey.index);
-  h.first = fmt::format("{}: {} at {}, {}", what, promised, ns(promised_ps),
-                        read_ps >= 0 ? fmt::format("{} at {}", first, ns(read_ps))
-                                     : fmt::format("{}: never", first));
+  h.first = fmt::format(
+      "{}: {} at {}, {}", what, promised, ns(promised_ps),
+      read_ps >= 0 ? fmt::format("{} at {}", first, ns(read_ps)) : fmt::format("{}: never", first));
 }
 
 void Watch::on_message(std::uint32_t pe, const Flight& f, const Flight*) {
@@ -153,8 +164,7 @@ void Watch::on_message(std::uint32_t pe, const Flight& f, const Flight*) {
     const std::uint64_t next = version - s.base + std::max(program_.lanes[k], 1U);
     if (options_.one_source && next < s.sent.size() && s.sent[next].start_ps < f.source_read_ps)
       happened(Hazard::kSource, "the NIC has read the source", "the next version is stored there",
-               pe, f, "the next version was stored there", s.sent[next].start_ps,
-               f.source_read_ps);
+               pe, f, "the next version was stored there", s.sent[next].start_ps, f.source_read_ps);
   }
   LaneState& r = state(f.request.peer, f.request.lane);
   if (brings_data(f.request.kind) && f.journey.bytes > 0 && program_.nic.present) {
@@ -168,9 +178,9 @@ void Watch::on_message(std::uint32_t pe, const Flight& f, const Flight*) {
     const Ps placed_ps = f.placed_ps >= 0 ? f.placed_ps : std::max(f.completed_ps, f.acked_ps);
     if (cover >= r.first_wait && cover - r.first_wait < r.waits.size() &&
         r.waits[cover - r.first_wait] < placed_ps)
-      happened(Hazard::kReader, "it is placed in the far memory", "the far lane reads behind its wait",
-               pe, f, "the far lane's wait for it returned", r.waits[cover - r.first_wait],
-               placed_ps);
+      happened(Hazard::kReader, "it is placed in the far memory",
+               "the far lane reads behind its wait", pe, f, "the far lane's wait for it returned",
+               r.waits[cover - r.first_wait], placed_ps);
   }
   LaneState& own = state(pe, f.request.lane);
   while (!own.sent.empty() && own.sent.front().done) {
@@ -243,8 +253,8 @@ Hazards Watch::finish_run() {
     if (h.count == 0) continue;
     // Lanes of the models load in program order: an early load is not what happened.
     auto it = std::find_if(hazards.list.begin(), hazards.list.end(), [&](const auto& one) {
-      return one.can.finding.hazard == h.finding.hazard &&
-             one.can.finding.rule != "ptx-acquire" && one.count == 0;
+      return one.can.finding.hazard == h.finding.hazard && one.can.finding.rule != "ptx-acquire" &&
+             one.count == 0;
     });
     if (it == hazards.list.end())
       it = hazards.list.insert(it, {{"this run", h.finding, "", {}}, 0, ""});
@@ -298,9 +308,9 @@ nlohmann::ordered_json to_json(const Hazards& h) {
     if (!one.can.witness.empty()) item["witness"] = one.can.witness;
     list.push_back(item);
   }
-  return {{"run", h.run},           {"protocol", h.protocol}, {"messages", h.messages},
-          {"waits", h.waits},       {"programs", h.ran},      {"cut_off", h.cut_off},
-          {"states", h.states},     {"hazards", list}};
+  return {{"run", h.run},       {"protocol", h.protocol}, {"messages", h.messages},
+          {"waits", h.waits},   {"programs", h.ran},      {"cut_off", h.cut_off},
+          {"states", h.states}, {"hazards", list}};
 }
 
 }  // namespace marrow::order

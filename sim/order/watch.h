@@ -32,16 +32,16 @@ struct Hazards {
     std::string happened;     ///< the first time
   };
   std::string run, protocol;
-  std::vector<One> list;            ///< each once
-  std::vector<std::string> ran;     ///< programs that were tried
+  std::vector<One> list;             ///< each once
+  std::vector<std::string> ran;      ///< programs that were tried
   std::vector<std::string> cut_off;  ///< those that were too large to be sure
   std::size_t states = 0;
   std::uint64_t messages = 0, waits = 0;  ///< followed in the run
 };
 
-/// The trace does not say what buffers a program uses nor what it reads. Taken for granted: each put
-/// sends a version of its own, stored before the call; a wait's lane then reads all that its partner
-/// has put before the signal. What is kept is of messages in flight.
+/// The trace does not say what buffers a program uses nor what it reads. Taken for granted: each
+/// put sends a version of its own, stored before the call; a wait's lane then reads all that its
+/// partner has put before the signal. What is kept is of messages in flight.
 class Watch : public OrderObserver {
  public:
   explicit Watch(const WatchOptions& options) : options_(options) {}

@@ -1,5 +1,5 @@
-// What does `marrow run --check-order` say of a run: which hazard, by which rule, and did it happen?
-// Expectations follow from the rules (sim/order/rules.cpp), worked out beside each case.
+// What does `marrow run --check-order` say of a run: which hazard, by which rule, and did it
+// happen? Expectations follow from the rules (sim/order/rules.cpp), worked out beside each case.
 #include <optional>
 
 #include "command.h"
@@ -16,12 +16,11 @@ struct Work {
 class CheckOrder : public Command {
  protected:
   Result run(const Work& work, const Arguments& more) {
-    make("work.yaml", "machine: made-up\nruns:\n  - {name: r, protocol: " + work.protocol +
-                          ", warps: " + work.warps + ", queues: " + work.queues +
-                          ", puts_per_warp: " + work.rounds + ", bytes: " + work.bytes +
-                          ", does: [" + work.does + "]" +
-                          (work.peer_does.empty() ? "" : ", peer_does: [" + work.peer_does + "]") +
-                          "}\n");
+    make("work.yaml",
+         "machine: made-up\nruns:\n  - {name: r, protocol: " + work.protocol + ", warps: " +
+             work.warps + ", queues: " + work.queues + ", puts_per_warp: " + work.rounds +
+             ", bytes: " + work.bytes + ", does: [" + work.does + "]" +
+             (work.peer_does.empty() ? "" : ", peer_does: [" + work.peer_does + "]") + "}\n");
     return marrow(Arguments{"run", "--system", source_file("configs/systems/p-ib.yaml"), "--trace",
                             "work.yaml", "--check-order", "--json", "run.json"} +
                   more);
@@ -33,8 +32,8 @@ class CheckOrder : public Command {
     std::set<std::string> found;
     if (result.code != 0) return found;
     for (const auto& hazard : json("run.json").at("order").at(0).at("hazards")) {
-      const std::string key = hazard.at("hazard").get<std::string>() + " " +
-                              hazard.at("rule").get<std::string>();
+      const std::string key =
+          hazard.at("hazard").get<std::string>() + " " + hazard.at("rule").get<std::string>();
       found.insert(key + (hazard.at("happened") ? " happened" : ""));
       for (const char* said : {"first", "second", "assumed", "rule_says", "mend"})
         EXPECT_FALSE(hazard.at(said).get<std::string>().empty()) << key << " " << said;
@@ -109,12 +108,12 @@ TEST_F(CheckOrder, FindsACompletionOfOneQueueTakenForAll) {
                   .count("source nic-fetch"));
 }
 
-// The entry's fence narrowed to the CTA, or none: the ringer announces another lane's entry that its
-// stores have not reached.
+// The entry's fence narrowed to the CTA, or none: the ringer announces another lane's entry that
+// its stores have not reached.
 TEST_F(CheckOrder, FindsAnEntryAnnouncedWithoutItsWritersFence) {
   const Work shared{"gdaki", "put, quiet", "", "8", "2", "1"};
-  EXPECT_TRUE(hazards(shared, {"--set", "protocol.wqe_fence.scope=cta"})
-                  .count("other_entry ptx-scope"));
+  EXPECT_TRUE(
+      hazards(shared, {"--set", "protocol.wqe_fence.scope=cta"}).count("other_entry ptx-scope"));
   // In one CTA its lanes see each other's; the ringer's own gpu fence answers for both.
   EXPECT_EQ(hazards(shared, {"--set", "protocol.wqe_fence.scope=cta", "--caller", "one-cta"}),
             Found{});
@@ -153,9 +152,9 @@ TEST_F(CheckOrder, TellsOfASlotWrittenOverThoughTheRunBreaksOff) {
 }
 
 TEST_F(CheckOrder, StandsBesideAComparison) {
-  const Result result = run({"gdaki", "put, quiet", "", "65536"},
-                            {"--protocol", "gdaki", "--protocol", "nvshmem-ibgda", "--caller",
-                             "one-source"});
+  const Result result =
+      run({"gdaki", "put, quiet", "", "65536"},
+          {"--protocol", "gdaki", "--protocol", "nvshmem-ibgda", "--caller", "one-source"});
   ASSERT_EQ(result.code, 0) << result.err;
   const auto order = json("run.json").at("order");
   ASSERT_EQ(order.size(), 2U);

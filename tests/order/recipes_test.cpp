@@ -90,12 +90,9 @@ TEST(Recipes, AreCleanWhereTheirLibrarySaysWhy) {
       {"nvshmem-ibrc", {}, {}, {"reader ptx-acquire", "reader pcie-paths"}},
       // The paper's tuned variant names no fence: its payloads stand in the descriptor.
       {"mini-proxy", {"payload=write"}, {}, {"payload ptx-weak"}},
-      // A plain store of the index into host memory, behind a hand-off of gpu scope: an older one may
-      // come last. The paper hands queues on and lets a CPU ring, but not both.
-      {"mini-gda",
-       {"nic_handler=cpu", "payload=write", "sharing=handoff"},
-       {},
-       {"stuck nic-bell"}},
+      // A plain store of the index into host memory, behind a hand-off of gpu scope: an older one
+      // may come last. The paper hands queues on and lets a CPU ring, but not both.
+      {"mini-gda", {"nic_handler=cpu", "payload=write", "sharing=handoff"}, {}, {"stuck nic-bell"}},
       // path.md 1.A.4: signal_wait_until has no fence, nor has the completion's poll of a get.
       {"nvshmem-ibgda", {}, {}, {"reader ptx-acquire"}},
       // path.md 1.D names no acquire of a counter's reader.
@@ -124,12 +121,21 @@ TEST(Recipes, AreCleanWhereTheirLibrarySaysWhy) {
 
 // A new recipe must be added above.
 TEST(Recipes, AreAllLookedAt) {
-  const std::set<std::string> checked = {
-      "gdaki",         "nvshmem-ibgda",      "deepep",
-      "ucx-gdaki",     "gin-gpi",            "mini-gda",
-      "perftest",      "capture-ibgda",      "capture-gdaki",
-      "capture-host-gdaki", "capture-host-proxy", "nvshmem-ibrc",
-      "gin-proxy",     "mini-proxy",         "host-initiated"};
+  const std::set<std::string> checked = {"gdaki",
+                                         "nvshmem-ibgda",
+                                         "deepep",
+                                         "ucx-gdaki",
+                                         "gin-gpi",
+                                         "mini-gda",
+                                         "perftest",
+                                         "capture-ibgda",
+                                         "capture-gdaki",
+                                         "capture-host-gdaki",
+                                         "capture-host-proxy",
+                                         "nvshmem-ibrc",
+                                         "gin-proxy",
+                                         "mini-proxy",
+                                         "host-initiated"};
   for (const auto& file : std::filesystem::directory_iterator(kRoot + "/configs/protocols"))
     EXPECT_TRUE(checked.count(file.path().stem().string()))
         << file.path() << ": add it to the cases above";

@@ -1,6 +1,6 @@
-// Does the timed machine ever show what the rules forbid? The suite's programs on a GPU's own words,
-// executed by the models with many placements and many delays between their steps: every outcome must
-// be one that the exhaustive search has reached.
+// Does the timed machine ever show what the rules forbid? The suite's programs on a GPU's own
+// words, executed by the models with many placements and many delays between their steps: every
+// outcome must be one that the exhaustive search has reached.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -54,8 +54,10 @@ Step step(StepOp op, std::uint32_t word = 0) {
 
 bool expressible(const OrderProgram& p) {
   for (const Location& l : p.locations)
-    if (l.home.memory == MemoryKind::kNic) continue;  // queues that nobody uses
-    else if (!(l.home == Home{0, MemoryKind::kGpu})) return false;
+    if (l.home.memory == MemoryKind::kNic)
+      continue;  // queues that nobody uses
+    else if (!(l.home == Home{0, MemoryKind::kGpu}))
+      return false;
   for (const Thread& thread : p.threads) {
     if (thread.on != MemoryKind::kGpu || thread.node != 0) return false;
     for (const Op& op : thread.ops)
@@ -143,7 +145,8 @@ class TimedOrder : public SystemC {
     renew();
     std::mt19937 draw(seed);
     const Timed t = timed(p, draw);
-    const GpuSpec spec = config::bind(config::load_system(kRoot + "/configs/systems/p-ib.yaml")).gpu;
+    const GpuSpec spec =
+        config::bind(config::load_system(kRoot + "/configs/systems/p-ib.yaml")).gpu;
     gpu::Hbm hbm("hbm", spec);
     gpu::L2 l2("l2", spec, 0, hbm.memory());
     l2.to_hbm.bind(hbm.from_l2);
