@@ -75,8 +75,6 @@ TEST(Recipes, AreCleanWhereTheirLibrarySaysWhy) {
       {"nvshmem-ibgda", {"nic_handler=cpu_host_memory"}, caller(false, true), {}},
       {"gdaki", {"nic_handler=cpu"}, {}, {}},
       {"mini-gda", {"nic_handler=cpu", "payload=write"}, {}, {}},
-      {"gin-proxy", {}, {}, {}},
-      {"gin-proxy", {"consumer_index=gpu"}, {}, {}},
       {"mini-proxy", {}, {}, {}},
       {"mini-proxy", {"payload=write"}, caller(true, false), {}},
       {"mini-proxy", {"producers=many", "payload=write"}, caller(true, false), {}},
@@ -88,6 +86,9 @@ TEST(Recipes, AreCleanWhereTheirLibrarySaysWhy) {
       // Readings, each with its place.
       // path.md 3.A: no CST on a GPU that orders writes for its owner; wait as in 1.A.4.
       {"nvshmem-ibrc", {}, {}, {"reader ptx-acquire", "reader pcie-paths"}},
+      // path.md 3.B: NCCL's flush posts a read behind gets.
+      {"gin-proxy", {}, {}, {"reader pcie-paths"}},
+      {"gin-proxy", {"consumer_index=gpu"}, {}, {"reader pcie-paths"}},
       // The paper's tuned variant names no fence: its payloads stand in the descriptor.
       {"mini-proxy", {"payload=write"}, {}, {"payload ptx-weak"}},
       // A plain store of the index into host memory, behind a hand-off of gpu scope: an older one
