@@ -305,6 +305,7 @@ void Machine::run(const RunSetup& setup) {
                      "`memory` for them (doorbell_in: gpu)");
 
   const Ps begin_ps = now_ps();
+  if (setup.order) setup.order->on_run_begin(begin_ps);
   FromRunStart observer(setup.observer, begin_ps);
   std::vector<Placement> placements(pes);
   std::vector<JourneyBook> books(pes);
@@ -385,6 +386,7 @@ void Machine::run(const RunSetup& setup) {
                             spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
     books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
+    books[number].follow(setup.order, number, program.depth);
     pe.hbm.reset(placements[number].gpu_bytes());
     pe.l2.reset(placements[number].gpu_bytes(), &placements[number], seed);
     pe.link.reset(seed);
@@ -403,6 +405,7 @@ void Machine::run(const RunSetup& setup) {
     context.book = &books[number];
     context.l2 = &pe.l2;
     context.observer = setup.observer ? &observer : nullptr;
+    context.order = setup.order;
     context.run = setup.index;
     context.pe = number;
     context.pes = pes;
@@ -540,6 +543,8 @@ void Machine::run(const RunSetup& setup) {
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
+  if (!complaint().empty() || stuck())
+    for (JourneyBook& book : books) book.abandon();
   if (failure) throw *failure;
   if (!complaint().empty())
     throw InputError(where + " with protocol " + program.protocol,

@@ -39,6 +39,7 @@ struct RunSetup {
   /// Corrects the drawn placement of the first processing element; may be empty.
   std::function<void(const QueueLayout&, Placement&)> place;
   Observer* observer = nullptr;
+  OrderObserver* order = nullptr;  ///< follows orders; may be null
 };
 
 /// A processing element: a GPU with its host and, where the system has one, its NIC.

@@ -135,6 +135,7 @@ std::uint32_t replay(trace::Reader& reader, Machine& machine, const ReplayOption
     setup.run = &*run;
     setup.seed = options.seed;
     setup.observer = observer;
+    setup.order = options.order;
     setup.next_op = [&](std::uint32_t warp, gpu::Op& todo) {
       const trace::Op* op = nullptr;
       bool fresh = false, last = false;

@@ -21,6 +21,7 @@ struct ReplayOptions {
   std::optional<std::string> protocol;     ///< instead of the trace's own
   std::vector<std::string> protocol_sets;  ///< "x=v" of --set protocol.x=v
   std::uint64_t seed = 1;
+  OrderObserver* order = nullptr;  ///< may be null
   /// Which runs to replay; empty: all.
   std::function<bool(const trace::Run&)> selects;
   /// A run that cannot be simulated (Run::not_replayable) is left out; may be empty.

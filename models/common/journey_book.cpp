@@ -8,6 +8,20 @@ void JourneyBook::begin(std::uint32_t queues, Observer* observer, bool told) {
   queues_.assign(queues, {});
   observer_ = observer;
   told_ = told;
+  order_ = nullptr;
+}
+
+const Flight* JourneyBook::over(const Queue& q, std::uint64_t index) const {
+  const std::uint64_t place = index + depth_ - q.base;
+  return place < q.flights.size() && q.flights[place].written_ps >= 0 ? &q.flights[place] : nullptr;
+}
+
+void JourneyBook::abandon() {
+  for (std::uint32_t queue = 0; order_ && queue < queues_.size(); ++queue) {
+    const Queue& q = queues_[queue];
+    for (std::size_t i = 0; i < q.flights.size(); ++i)
+      order_->on_unfinished(pe_, queue, q.base + i, q.flights[i], over(q, q.base + i));
+  }
 }
 
 Flight& JourneyBook::open(std::uint32_t queue, std::uint64_t index, std::uint32_t entries) {
@@ -69,7 +83,10 @@ std::uint64_t JourneyBook::in_flight() const {
 
 void JourneyBook::close_finished(Queue& q) {
   while (!q.flights.empty() && q.flights.front().lane_done && q.flights.front().completed_ps >= 0) {
-    if (!q.flights.front().filler) emit(q.flights.front());
+    if (!q.flights.front().filler) {
+      emit(q.flights.front());
+      if (order_) order_->on_message(pe_, q.flights.front(), over(q, q.base));
+    }
     q.flights.pop_front();
     ++q.base;
   }

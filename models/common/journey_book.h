@@ -26,10 +26,12 @@ struct Flight {
   Ps noticed_ps = -1;  ///< a proxy has seen its descriptor, or the word that announces it
   Ps posted_ps = -1;   ///< that proxy's doorbell store was issued
   Ps arrived_ps = -1;  ///< its announcement reached the consumer's memory
+  Ps written_ps = -1;  ///< its entry's stores were issued
   Ps started_ps = -1;  ///< the consumer turned to this entry
   Ps fetched_ps = -1;  ///< entry read
   // What lies between, where there is a NIC.
   Ps translated_ps = -1;   ///< addresses and connection known
+  Ps source_read_ps = -1;  ///< payload's last byte was read in its memory
   Ps gathered_ps = -1;     ///< payload's first packet ready
   Ps transmitted_ps = -1;  ///< last byte has left the port
   Ps wired_ps = -1;        ///< last byte is at the far port
@@ -49,6 +51,14 @@ class JourneyBook {
  public:
   /// told: a message is complete when a proxy says so, not with its CQE.
   void begin(std::uint32_t queues, Observer* observer, bool told = false);
+  /// Tells it, too, of this element's messages. depth: entries of a ring.
+  void follow(OrderObserver* order, std::uint32_t pe, std::uint32_t depth) {
+    order_ = order;
+    pe_ = pe;
+    depth_ = depth;
+  }
+  /// The run has broken off: tells of what is in flight.
+  void abandon();
   /// entries: 64 B entries that the message takes; only the first is a flight.
   Flight& open(std::uint32_t queue, std::uint64_t index, std::uint32_t entries = 1);
   /// Is there a message at that place, not yet handed on?
@@ -94,9 +104,13 @@ class JourneyBook {
   };
   void close_finished(Queue& queue);
   void emit(Flight& flight);
+  /// What was written over the entry at that place.
+  const Flight* over(const Queue& queue, std::uint64_t index) const;
 
   std::vector<Queue> queues_;
   Observer* observer_ = nullptr;
+  OrderObserver* order_ = nullptr;
+  std::uint32_t pe_ = 0, depth_ = 0;
   std::uint64_t total_ = 0;
   bool told_ = false;
 };

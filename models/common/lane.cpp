@@ -17,19 +17,25 @@ bool Lane::begin_op(std::uint32_t sm) {
   if (kind == OpKind::kWait || kind == OpKind::kBarrier) ++waits;
   if (kind == OpKind::kPutSignal || kind == OpKind::kAtomic || kind == OpKind::kBarrier) ++signals;
   posts = is_message(kind) || program().blocks(kind, 0) > 0;
+  if (posts) lanes = std::max(program().lanes[static_cast<std::size_t>(kind)], 1u);
+  if (posts) puts += lanes;
+  if (context->order) context->order->on_operation_begin(moment(at_ps));
   if (!posts) return true;
   entries = std::max(program().blocks(kind, op.bytes), 1u);
-  lanes = std::max(program().lanes[static_cast<std::size_t>(kind)], 1u);
   journey = {};
   journey.run = context->run;
   journey.pe = context->pe;
   journey.warp = warp;
   journey.sm = sm;
-  journey.op = puts;
+  journey.op = puts - lanes;
   journey.bytes = op.bytes;
-  puts += lanes;
   journey.start_ps = at_ps;
   return true;
+}
+
+LaneMoment Lane::moment(Ps when_ps) const {
+  return {context->pe,       number, peer,    op.kind, op.wait,
+          posts ? lanes : 0, puts,   signals, waits,   when_ps};
 }
 
 void Lane::enter(Stage next) {
@@ -59,6 +65,7 @@ void Lane::end_op() {
   if (context->observer)
     context->observer->on_operation({context->run, context->pe, warp, op.kind, op.bytes, op_from_ps,
                                      std::max(at_ps, launched_ps)});
+  if (context->order) context->order->on_operation_end(moment(std::max(at_ps, launched_ps)));
   in_op = false;
   for (std::uint32_t l = 0; posts && l < lanes; ++l) context->book->lane_done(queue, index_of(l));
 }
@@ -226,6 +233,11 @@ std::uint32_t Lane::encode(const Step& step, std::uint32_t of) {
   const std::uint32_t further = program().blocks(op.kind, op.bytes) - program().blocks(op.kind, 0);
   const bool last = !more && step.block + entry_blocks(form, nic.dc, 0) + further == entries;
   asks = nic.every || last;
+  // The first time counts: BlueFlame stores the entry into the register once more.
+  if (const std::uint64_t at = entry_index(step, of); context->book->holds(queue, at)) {
+    Flight& flight = context->book->flight(queue, at);
+    if (flight.written_ps < 0) flight.written_ps = at_ps;
+  }
   return context->encode({form, number, queue, entry_index(step, of), op.bytes,
                           puts - lanes + of + 1, signals, peer, last, step.immediate},
                          bytes);

@@ -47,7 +47,8 @@ struct RunContext {
   const QueueLayout* layout = nullptr;
   JourneyBook* book = nullptr;
   gpu::L2* l2 = nullptr;
-  Observer* observer = nullptr;  ///< gets operations; may be null
+  Observer* observer = nullptr;    ///< gets operations; may be null
+  OrderObserver* order = nullptr;  ///< may be null
   std::uint32_t run = 0, pe = 0;
   std::uint32_t lanes = 0, queues = 0, pes = 1;
   std::vector<std::uint32_t> lanes_of_queue;
@@ -122,6 +123,7 @@ struct Lane {
   void answer(const Step& step, std::uint64_t answered, Ps back_ps, std::uint32_t looks);
 
  private:
+  LaneMoment moment(Ps when_ps) const;
   bool holds(const Step& step) const;
   void take_index(std::uint64_t taken);
 };

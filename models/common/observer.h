@@ -53,6 +53,34 @@ class Observer {
   virtual bool wants_activity() const { return false; }
 };
 
+struct Flight;
+
+/// A lane at the begin or the end of an operation.
+struct LaneMoment {
+  std::uint32_t pe = 0, lane = 0, peer = 0;
+  OpKind kind = OpKind::kPut;
+  bool waits = false;          ///< the trace says that the operation waits for its completion
+  std::uint32_t messages = 0;  ///< that the operation makes
+  std::uint64_t version = 0;   ///< the lane's count of messages, these included
+  std::uint64_t signals = 0;   ///< the lane's count of signals, atomics and barriers
+  std::uint64_t awaited = 0;   ///< and of waits and barriers
+  Ps at_ps = 0;                ///< the lane's own time, ahead of the simulation's
+};
+
+/// Follows who stored and read which version when; for checkers of orders. Not told to: no cost.
+class OrderObserver {
+ public:
+  virtual ~OrderObserver() = default;
+  virtual void on_run_begin(Ps begin_ps) = 0;
+  virtual void on_operation_begin(const LaneMoment& moment) = 0;
+  virtual void on_operation_end(const LaneMoment& moment) = 0;
+  /// A message has completed. over: the entry that took its place in the ring, or null.
+  virtual void on_message(std::uint32_t pe, const Flight& flight, const Flight* over) = 0;
+  /// The run broke off before this message was complete.
+  virtual void on_unfinished(std::uint32_t pe, std::uint32_t queue, std::uint64_t index,
+                             const Flight& flight, const Flight* over) = 0;
+};
+
 /// Where a block reports its counters once a run has ended, for example
 /// add("gpu0.l2", "atomics", 1200, "count").
 class CounterSink {

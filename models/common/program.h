@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ struct Region {
   MemoryKind memory = MemoryKind::kGpu;
   std::uint64_t stride_bytes = 0;
   Owner owner = Owner::kQueue;
+  /// To a CPU, where it is a device's: uncached, else write-combining. Serves sim/order alone.
+  bool uncached = false;
 };
 
 /// How a polled word holds a count.
@@ -322,6 +325,9 @@ struct Program {
   NicProgram nic;
   ProxyProgram proxy;
   KernelProgram kernel;
+  /// Hazards that the check of orders finds and that rest on a reading of a library's source:
+  /// "reader ptx-acquire" and where it is read.
+  std::map<std::string, std::string> readings;
   bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
   bool one_queue = false;       ///< to each peer, whatever the trace says

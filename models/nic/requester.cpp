@@ -152,6 +152,8 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
                            [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
       if (it == queue.sent.end() || it->message.index != dma.index) return;  // flushed meanwhile
       it->message.value = dma.head();
+      if (Flight* f = to_.book->message(dma.queue, dma.index))
+        f->source_read_ps = at_ps - (dma.first_ps - dma.memory_ps);
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
       Ps first_ps = it->last_ps;

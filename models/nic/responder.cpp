@@ -87,6 +87,9 @@ void Responder::carry_out(const wire::Message& message, Ps at_ps) {
   if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
     ready_ps += ps_from_ns(spec_.miss_ns);
   free_ps_ = begin_ps + ps_from_ns(spec_.receive_interval_ns);
+  // A request that finds its context does not pass one of its queue pair that does not.
+  Ps& in_turn_ps = connection(message).ready_ps;
+  in_turn_ps = ready_ps = std::max(ready_ps, in_turn_ps);
   if (!to_.registered(message.address, message.bytes)) {
     ++counters_.refused;
     connection(message).stopped = true;

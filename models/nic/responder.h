@@ -35,6 +35,7 @@ class Responder : public sc_core::sc_module {
     std::uint64_t expected = 0;  ///< psn
     bool told = false;           ///< the gap was reported already
     bool stopped = false;        ///< a request was refused: nothing more is carried out
+    Ps ready_ps = 0;             ///< when the last request's context and address were known
     /// Answered atomics by psn: one that is asked for again is not done again.
     std::map<std::uint64_t, std::uint64_t> atomics;
   };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -10,6 +12,7 @@
 #include "sim/cli/usage.h"
 #include "sim/config/recipe.h"
 #include "sim/order/check.h"
+#include "sim/order/draw.h"
 #include "sim/order/mutants.h"
 
 namespace marrow::cli {
@@ -18,7 +21,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> paths, witnesses, sets;
-  std::string json, recipe;
+  std::string json, recipe, draw;
   std::size_t most_states = order::kMostStates;
   bool mutants = false, rules = false;
   order::CheckOptions check;
@@ -85,6 +88,21 @@ int litmus(const Arguments& arguments) {
       programs.push_back({std::move(litmus), std::move(verdict)});
     }
   if (!arguments.json.empty()) write_json(arguments.json, order::to_json(programs));
+  const auto wanted = [&](const std::string& name) {
+    return arguments.witnesses.empty() ||
+           std::find(arguments.witnesses.begin(), arguments.witnesses.end(), name) !=
+               arguments.witnesses.end();
+  };
+  if (!arguments.draw.empty()) {
+    std::filesystem::create_directories(arguments.draw);
+    for (const order::Judged& program : programs) {
+      if (!wanted(program.litmus.name) || program.verdict.witness.empty()) continue;
+      AtomicFile file(
+          (std::filesystem::path(arguments.draw) / (program.litmus.name + ".svg")).string());
+      order::draw(file.stream(), program);
+      file.commit();
+    }
+  }
   if (arguments.witnesses.empty()) {
     order::write_table(std::cout, programs);
   } else {
@@ -119,6 +137,10 @@ void add_litmus(CLI::App& app, Action& action) {
       ->add_option("--witness", arguments->witnesses,
                    "Show how this program comes to its outcome, event by event; may be repeated")
       ->allow_extra_args(false);
+  command->add_option(
+      "--draw", arguments->draw,
+      "Draw how programs come to their outcomes into this folder, an SVG each; with "
+      "--witness only those");
   CLI::Option* recipe = command->add_option(
       "--recipe", arguments->recipe,
       "Check a protocol recipe instead, by name or path: every hazard that its order of memory "

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "sim/config/provenance.h"
 #include "sim/config/report.h"
 #include "sim/machine.h"
+#include "sim/order/watch.h"
 #include "sim/replay.h"
 #include "sim/results/comparison.h"
 #include "sim/results/counters.h"
@@ -39,7 +41,8 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
-  bool detail = false;
+  bool detail = false, check_order = false;
+  std::vector<std::string> caller;  ///< what --check-order takes for granted of the program
   std::size_t intervals = 0, jobs = 0;
 };
 
@@ -172,6 +175,61 @@ class Replay {
   validate::KnownPlacement placement_;
 };
 
+/// Follows orders where that was asked for; hazards of runs as they end.
+class OrderCheck {
+ public:
+  explicit OrderCheck(const Arguments& arguments) {
+    if (!arguments.check_order) return;
+    const auto says = [&](const char* word) {
+      return std::find(arguments.caller.begin(), arguments.caller.end(), word) !=
+             arguments.caller.end();
+    };
+    watch_.emplace(order::WatchOptions{says("one-cta"), says("releases"), says("acquires"),
+                                       says("one-source")});
+  }
+
+  void attach(sim::ReplayOptions& options) {
+    if (!watch_) return;
+    options.order = &*watch_;
+    options.on_run_end = [this](std::uint32_t, const trace::Run&) { end(); };
+  }
+  void begin(const trace::Run& run, const config::Recipe& recipe) {
+    if (!watch_) return;
+    std::set<std::array<std::uint32_t, 2>> queues;
+    bool shares = false;
+    for (const trace::Lane& lane : run.lanes)
+      shares |= !queues.insert({lane.pe, recipe.program.one_queue ? 0 : lane.queue}).second;
+    shares |= recipe.program.picks_queue() && run.lanes.size() > queues.size();
+    watch_->begin_run(run.name, recipe.program, shares);
+    running_ = true;
+  }
+  /// A run that broke off may have done so for a hazard's sake.
+  void broken() {
+    if (!running_) return;
+    end();
+    show();
+  }
+  void show() const {
+    for (const order::Hazards& hazards : found_) order::write(std::cout, hazards);
+  }
+  nlohmann::ordered_json json() const {
+    if (!watch_) return nullptr;
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const order::Hazards& hazards : found_) list.push_back(order::to_json(hazards));
+    return list;
+  }
+
+ private:
+  void end() {
+    found_.push_back(watch_->finish_run());
+    running_ = false;
+  }
+
+  std::optional<order::Watch> watch_;
+  std::vector<order::Hazards> found_;
+  bool running_ = false;
+};
+
 /// Medians of one sample, in ns, by results::interval_name().
 std::map<std::string, double> sampled_medians(const Arguments& arguments, const Sets& sets,
                                               const config::ParameterSet& parameters,
@@ -190,6 +248,17 @@ std::map<std::string, double> sampled_medians(const Arguments& arguments, const 
       medians[results::interval_name(index, row.stage)] =
           static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs);
   return medians;
+}
+
+/// What has been found is shown also where the run breaks off.
+template <class Replays>
+std::uint32_t replay_checked(OrderCheck& orders, const Replays& replays) {
+  try {
+    return replays();
+  } catch (const InputError&) {
+    orders.broken();
+    throw;
+  }
 }
 
 /// The same work under each protocol: one table.
@@ -224,32 +293,42 @@ int compare(const Arguments& arguments) {
   if (placed)
     options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
                         Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+  OrderCheck orders(arguments);
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     comparison.begin_protocol(recipe.program.protocol);
     recorders.begin_run(index, r.name);
     provenance.add(recipe);
     in_use.add(recipe);
     to_nic[recipe.program.protocol] = recipe.program.nic.present;
+    if (options.order) orders.begin(r, recipe);
   };
   for (const std::string& protocol : arguments.protocols)
     for (std::uint32_t draw = 0; draw < (placed ? 1 : arguments.draws); ++draw) {
       options.protocol = protocol;
       options.seed = arguments.seed + draw;
       reader.rewind();
-      if (sim::replay(reader, machine, options, &recorders) == 0)
+      options.order = nullptr;
+      options.on_run_end = nullptr;
+      if (draw == 0) orders.attach(options);
+      const std::uint32_t runs =
+          replay_checked(orders, [&] { return sim::replay(reader, machine, options, &recorders); });
+      if (runs == 0)
         throw InputError("--only", "no run of " + arguments.trace + " is named so",
                          "`marrow trace info " + arguments.trace + "` lists them");
     }
   progress.finish();
   in_use.warn(sets);
-  if (!arguments.json.empty())
-    write_json(arguments.json, {{"schema", "marrow.run/1"},
-                                {"system", parameters.system()},
-                                {"protocols", comparison.protocols()},
-                                {"trace", arguments.trace},
-                                {"seed", arguments.seed},
-                                {"comparison", as_json(comparison)},
-                                {"provenance", provenance.as_json()}});
+  if (!arguments.json.empty()) {
+    nlohmann::ordered_json result = {{"schema", "marrow.run/1"},
+                                     {"system", parameters.system()},
+                                     {"protocols", comparison.protocols()},
+                                     {"trace", arguments.trace},
+                                     {"seed", arguments.seed},
+                                     {"comparison", as_json(comparison)},
+                                     {"provenance", provenance.as_json()}};
+    if (arguments.check_order) result["order"] = orders.json();
+    write_json(arguments.json, result);
+  }
   if (!arguments.csv.empty()) {
     AtomicFile file(arguments.csv);
     results::write_csv(file.stream(), comparison);
@@ -266,6 +345,7 @@ int compare(const Arguments& arguments) {
     std::cout << "\nNot the same work: " << without
               << " ends where a consumer in a NIC's place has completed the entry, " << with
               << " goes through\nthe NIC and the wire to the far side and back.\n";
+  orders.show();
   return 0;
 }
 
@@ -330,20 +410,26 @@ int run(const Arguments& arguments) {
   config::Provenance provenance;
   provenance.add(parameters);
   SetsInUse in_use;
+  OrderCheck orders(arguments);
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     protocols.insert(recipe.program.protocol);
     provenance.add(recipe);
     in_use.add(recipe);
     recorders.begin_run(index, r.name);
     measured.expect(r);
+    if (options.order) orders.begin(r, recipe);
   };
+  orders.attach(options);
   std::map<std::string, std::uint64_t> left_out;  // by reason
   options.on_left_out = [&](const trace::Run& r) { ++left_out[r.not_replayable]; };
   if (perfetto && sm_clock_ghz > 0)
     options.on_measured = [&](std::uint32_t index, const trace::Run& r, const trace::Op& op) {
       perfetto->measured(measured_journey(index, r, op, sm_clock_ghz));
     };
-  const std::uint32_t runs = sim::replay(reader, machine, options, &recorders);
+  const std::uint32_t runs =
+      replay_checked(orders, [&] { return sim::replay(reader, machine, options, &recorders); });
+  options.order = nullptr;
+  options.on_run_end = nullptr;
   progress.finish();
   measured.finish();
   if (runs == 0 && !left_out.empty())
@@ -378,6 +464,7 @@ int run(const Arguments& arguments) {
   info.seed = arguments.seed;
   info.provenance = provenance.as_json();
   in_use.warn(sets);
+  info.order = orders.json();
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
@@ -401,6 +488,7 @@ int run(const Arguments& arguments) {
   results::write_table(std::cout, kernels);
   results::write_table(std::cout, measured);
   results::write_table(std::cout, counters);
+  orders.show();
   if (arguments.only.empty()) check_counters(reader);
   for (const auto& [reason, count] : left_out)
     std::cout << "\nLeft out, for they cannot be replayed: " << count
@@ -459,6 +547,19 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag("--detail", arguments->detail,
                     "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
                     "the default by");
+  CLI::Option* check_order = command->add_flag(
+      "--check-order", arguments->check_order,
+      "Say which orders the run takes for granted that no rule gives (docs/ordering.md): what "
+      "happened in it, what can happen, and the mend");
+  command
+      ->add_option("--caller", arguments->caller,
+                   "What --check-order may take for granted of the program around the recipe: it "
+                   "releases its payload itself, acquires behind a wait itself, its lanes of one "
+                   "queue are in one CTA (one-cta), or stores each payload to one and the same "
+                   "source (one-source); may be repeated")
+      ->allow_extra_args(false)
+      ->needs(check_order)
+      ->check(CLI::IsMember({"releases", "acquires", "one-cta", "one-source"}));
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
   command->add_option("--csv", arguments->csv, "Write the stage table, or the comparison, as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,

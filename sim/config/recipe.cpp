@@ -104,14 +104,17 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol",      "description", "runs_on",    "choices", "costs",
-                "costs_by",      "depth",       "queues",     "regions", "words",
-                "parts",         "put",         "put_signal", "get",     "atomic",
-                "fence",         "quiet",       "wait",       "barrier", "consumer",
-                "peer_consumer", "nic",         "placed_by",  "proxy",   "kernel"});
+    root_.only({"protocol",   "description", "runs_on",       "choices", "costs",     "costs_by",
+                "depth",      "queues",      "regions",       "words",   "parts",     "put",
+                "put_signal", "get",         "atomic",        "fence",   "quiet",     "wait",
+                "barrier",    "consumer",    "peer_consumer", "nic",     "placed_by", "proxy",
+                "kernel",     "readings"});
     recipe_.file = root_.file();
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
+    if (auto readings = root_.find("readings"))
+      for (const auto& [hazard, where] : readings->entries())
+        recipe_.program.readings[hazard] = where.text();
     if (auto runs_on = root_.find("runs_on"))
       recipe_.program.on_cpu = pick(*runs_on, Names<bool>{{"gpu", false}, {"cpu", true}});
     read_choices();
@@ -395,12 +398,14 @@ class Reader {
 
   void read_regions() {
     for (const auto& [name, node] : root_.at("regions").entries()) {
-      node.only({"memory", "stride_bytes", "owner"});
+      node.only({"memory", "stride_bytes", "owner", "mapped"});
       Region region;
       region.name = name;
       region.memory = pick(node.at("memory"), kMemoryNames, name + ".memory");
       region.stride_bytes = static_cast<std::uint64_t>(whole(node.at("stride_bytes"), 8, 1 << 30));
       if (auto owner = node.find("owner")) region.owner = pick(*owner, kOwnerNames);
+      if (auto mapped = node.find("mapped"))
+        region.uncached = pick(*mapped, Names<bool>{{"uncached", true}, {"combined", false}});
       recipe_.program.regions.push_back(region);
     }
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Builder {
   Builder(const Program* recipe, const Setup& setup);
 
   /// lane: its number on its node; lane k of a node speaks to lane k of the next one.
+  /// A recipe whose CPU threads launch kernels: the thread that stands for a lane's kernels is made
+  /// with it, and what the lane writes is its kernels' work.
   std::uint8_t thread(const std::string& name, std::uint8_t node, MemoryKind on, std::uint8_t cta,
                       std::uint8_t lane, std::uint8_t queue);
 
@@ -78,11 +81,22 @@ class Builder {
     Word16 puts = 0, waits = 0;
     std::map<std::string, Word16> versions;
     std::uint8_t results = 0;
+    bool asks = false;            ///< it does more than wait
+    std::uint8_t kernels = 0xff;  ///< the thread that stands for them
+    Word16 launched = 1;          ///< a run begins with a kernel that has just ended
   };
   struct At {  ///< where a lowered step stands
     std::uint8_t thread;
     const Call* call;
     Word16 entries;
+    std::uint8_t of;     ///< the lane whose operation it is
+    Word16 expects = 0;  ///< the version that it sends
+  };
+  /// What a lane has asked its proxy for.
+  struct Request {
+    std::uint8_t lane = 0;
+    Call call;
+    Word16 entries = 1, expects = 0;
   };
 
   std::uint16_t location(const std::string& name, Home home, Word16 initial = 0);
@@ -100,8 +114,22 @@ class Builder {
   void make_queues();
   Op& push(std::uint8_t thread, OpCode code, std::string text);
   void move(std::uint8_t thread, std::int8_t to, Operand value);
-  void lower(const At& at, std::size_t from, std::size_t to);
+  void lower(const At& at, const std::vector<Step>& steps, std::size_t from, std::size_t to);
   void lower_step(const At& at, const Step& step);
+  Word16 expected(std::uint8_t thread, const std::string& data) const;
+  std::uint16_t requests_table();
+  void lower_post(const At& at);
+  void drop_alike();
+  static bool stored_together(const std::vector<Step>& steps, std::uint32_t a, std::uint32_t b);
+  void make_proxies();
+  void make_proxy(std::uint8_t node, std::uint32_t queue);
+  void lower_answer(std::uint8_t thread, bool looked);
+  std::vector<std::uint16_t> request_tables(OpKind kind);
+  bool has_kernels() const { return recipe_ && recipe_->kernel.present; }
+  std::uint16_t launches(std::uint8_t lane);
+  void launch(std::uint8_t lane);
+  std::uint8_t begin_kernel(std::uint8_t lane);
+  void end_kernel(std::uint8_t lane);
   std::uint8_t entry(const At& at, const Step& step);
   Operand operand(const At& at, const Step& step, Value value) const;
   std::int8_t result(std::uint8_t thread, const std::string& name);
@@ -110,17 +138,22 @@ class Builder {
     return of_recipe == index_reg_ ? kIndexReg : static_cast<std::int8_t>(of_recipe);
   }
   void drop_idle_loads();
+  void drop_unused_words();
+  bool uses_queue(std::size_t thread, std::size_t queue) const;
 
   Setup setup_;
   std::optional<Program> recipe_;
   OrderProgram out_;
   std::vector<Lane> lanes_;
+  std::vector<Request> requests_;
+  std::set<std::uint32_t> alike_;  ///< words for which another one stands
   std::map<std::string, std::uint16_t> names_;
   std::map<std::string, std::uint16_t> tables_;
   std::vector<std::uint16_t> rings_, announcements_, completions_, answers_, bells_, records_;
   bool relax_target_ = false, relax_signal_ = false;
   std::uint32_t batch_most_ = 1;
   bool polls_answers_ = false;
+  std::uint8_t requested_ = 0xff;  ///< request that the lane at hand makes
   std::uint8_t index_reg_ = kNoRegister;
 };
 

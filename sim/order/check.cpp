@@ -1,5 +1,7 @@
 #include "sim/order/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,6 +17,29 @@ bool any(const Program& p, const std::function<bool(const Step&)>& holds) {
   for (const auto& steps : p.steps)
     if (std::any_of(steps.begin(), steps.end(), holds)) return true;
   return false;
+}
+
+/// Does a put wait for its completion where the trace says so?
+bool waits_by_itself(const Program& p) {
+  const auto& put = p.of(OpKind::kPut);
+  return std::any_of(put.begin(), put.end(),
+                     [](const Step& s) { return s.condition == Condition::kWaits; });
+}
+
+/// Does a plain put end the receiver's wait: by an immediate, or by the data itself?
+bool tells_receiver(const Program& p) {
+  const auto& put = p.of(OpKind::kPut);
+  return p.nic.receives == kNoWord
+             ? p.nic.signal == kNoWord
+             : std::any_of(put.begin(), put.end(), [](const Step& s) { return s.immediate; });
+}
+
+/// Without the operations that a run does not use.
+Program reduced(const Program& program, const Use& use) {
+  Program p = program;
+  for (std::size_t k = 0; k < kOpKindCount; ++k)
+    if (!(use.operations >> k & 1U)) p.steps[k].clear();
+  return p;
 }
 
 /// Puts one scenario together.
@@ -54,10 +79,14 @@ class Scene {
     builder_.call(t, c);
     uses_ |= 1U << static_cast<unsigned>(kind);
   }
-  /// The operation, and whatever the recipe has by which a lane knows that it is done.
+  /// The operation, and whatever the recipe has by which a lane knows that it is done: then it may
+  /// use the source again.
   void complete(std::uint8_t t, OpKind kind, const std::string& data) {
     call(t, kind, data, !has(p_, OpKind::kQuiet));
     if (has(p_, OpKind::kQuiet)) call(t, OpKind::kQuiet, data);
+  }
+  void use_again(std::uint8_t t, const std::string& data) {
+    if (has(p_, OpKind::kQuiet) || waits_by_itself(p_)) write(t, data);
   }
   Scenario done(std::string name, std::string asks) {
     return {std::move(name), std::move(asks), builder_.finish(), uses_};
@@ -70,15 +99,23 @@ class Scene {
   std::uint32_t uses_ = 0;
 };
 
+std::string reading(const Program& program, const Finding& finding) {
+  const auto it =
+      program.readings.find(fmt::format("{} {}", order::name(finding.hazard).id, finding.rule));
+  return it == program.readings.end() ? "" : it->second;
+}
+
 std::string with(const std::string& what, OpKind kind) {
   return what + ", " + std::string(kOpKindNames[static_cast<std::size_t>(kind)]);
 }
 
 }  // namespace
 
-std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
+std::vector<Scenario> scenarios(const Program& program, const CheckOptions& options) {
   std::vector<Scenario> list;
-  const bool shares = !any(p, [](const Step& s) { return s.op == StepOp::kOwnIndex; });
+  const Program p = reduced(program, options.use);
+  const bool shares =
+      options.use.shares_queues && !any(p, [](const Step& s) { return s.op == StepOp::kOwnIndex; });
   const bool picks = any(p, [](const Step& s) { return s.op == StepOp::kPick; });
   // Does it depend on what the trace says whether a put rings?
   const bool may_skip = any(p, [](const Step& s) {
@@ -90,17 +127,18 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
     most_blocks = std::max(most_blocks, p.blocks(static_cast<OpKind>(k), 8));
   Setup one;
   one.depth = std::max(std::min(4 * most_blocks, 8U), 2 * most_blocks);
+  if (p.proxy.present) one.depth = 2 * most_blocks;  // rings of many words each
   one.queues = options.other_queue ? 2 : 1;
   Setup two = one;
   two.queues = 2;
   Setup three = one;  // one for each of two puts, and one for the signal
   three.queues = 3;
-  {
+  if (has(p, OpKind::kPut)) {
     Scene s(p, options, one);
     const auto a = s.lane("A", 0, 0);
     s.write(a, "a");
     s.complete(a, OpKind::kPut, "a");
-    s.write(a, "a");
+    s.use_again(a, "a");
     list.push_back(s.done("one put",
                           "payload, entry, record and doorbell of one lane, and its "
                           "source once it has waited"));
@@ -113,10 +151,29 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
     s.write(a, "a");
     list.push_back(s.done("put that waits", "its source once the put has waited"));
   }
+  const auto& signalled = p.of(OpKind::kPutSignal);
+  if (std::any_of(signalled.begin(), signalled.end(),
+                  [](const Step& s) { return s.condition == Condition::kWaits; })) {
+    Scene s(p, options, one);
+    const auto a = s.lane("A", 0, 0);
+    s.write(a, "a");
+    s.call(a, OpKind::kPutSignal, "a", true);
+    s.write(a, "a");
+    list.push_back(s.done("put with signal that waits", "its source once it has waited"));
+  }
+  const OpKind beside = has(p, OpKind::kPut) ? OpKind::kPut : OpKind::kPutSignal;
+  if (options.use.reuses_sources && has(p, beside)) {
+    Scene s(p, options, one);
+    const auto a = s.lane("A", 0, 0);
+    s.write(a, "a");
+    s.call(a, beside, "a");
+    s.write(a, "a");
+    list.push_back(s.done("source used again", "a source that is stored to before anything waits"));
+  }
   // Each operation that posts, beside a put of another lane on the same queue, and in a full ring.
   for (OpKind kind :
        {OpKind::kPut, OpKind::kPutSignal, OpKind::kGet, OpKind::kAtomic, OpKind::kBarrier}) {
-    if (!has(p, kind)) continue;
+    if (!has(p, kind) || !has(p, beside)) continue;
     if (shares) {
       Scene s(p, options, one);
       const auto a = s.lane("A", 0, 0), b = s.lane("B", 0, 1);
@@ -124,24 +181,26 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
       s.write(b, "b");
       if (kind == OpKind::kPut) {
         s.complete(a, kind, "a");
-        s.write(a, "a");
+        s.use_again(a, "a");
         s.complete(b, kind, "b");
-        s.write(b, "b");
+        s.use_again(b, "b");
       } else {
         s.call(a, kind, "a");
-        s.call(b, OpKind::kPut, "b", waits && !has(p, OpKind::kQuiet));
+        s.call(b, beside, "b", waits && !has(p, OpKind::kQuiet));
         if (kind == OpKind::kBarrier) s.call(s.lane("R", 1, 0), kind, "a");
       }
       list.push_back(s.done(with("two lanes, one queue", kind),
                             "who rings for whom, and what a completion of a shared queue says"));
     }
     const auto& steps = p.of(kind);
-    if (std::none_of(steps.begin(), steps.end(), [](const Step& s) {
-          return s.op == StepOp::kSkipUnless && s.condition == Condition::kRingWrapped;
-        }))
+    if (!options.use.wraps || (options.use.operations == ~0U &&
+                               std::none_of(steps.begin(), steps.end(), [](const Step& s) {
+                                 return s.op == StepOp::kSkipUnless &&
+                                        s.condition == Condition::kRingWrapped;
+                               })))
       continue;
     Setup small = one;
-    small.depth = std::max({p.blocks(kind, 8), p.blocks(OpKind::kPut, 8), 1U});
+    small.depth = std::max({p.blocks(kind, 8), p.blocks(beside, 8), 1U});
     Scene s(p, options, small);
     const auto a = s.lane("A", 0, 0);
     if (kind == OpKind::kPut || !shares) {
@@ -156,12 +215,12 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
       s.write(a, "a");
       s.call(a, kind, "a");
       s.write(b, "b");
-      s.call(b, OpKind::kPut, "b");
+      s.call(b, beside, "b");
       if (kind == OpKind::kBarrier) s.call(s.lane("R", 1, 0), kind, "a");
     }
     list.push_back(s.done(with("full ring", kind), "slots used again"));
   }
-  if (shares && may_skip) {
+  if (shares && may_skip && has(p, OpKind::kPut)) {
     Scene s(p, options, one);
     const auto a = s.lane("A", 0, 0), b = s.lane("B", 0, 1);
     s.write(a, "a");
@@ -178,7 +237,7 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
       list.push_back(t.done("two lanes, one rings, atomic", "the same of an atomic"));
     }
   }
-  if (has(p, OpKind::kQuiet) && picks) {
+  if (has(p, OpKind::kQuiet) && picks && has(p, OpKind::kPut)) {
     Scene s(p, options, two);
     const auto a = s.lane("A", 0, 0);
     for (const char* data : {"a", "b"}) {
@@ -213,19 +272,43 @@ std::vector<Scenario> scenarios(const Program& p, const CheckOptions& options) {
   if (has(p, OpKind::kPutSignal) && can_wait)
     transfer("put with signal", "data behind a signal that was waited for", two,
              {OpKind::kPutSignal}, OpKind::kWait);
-  if (has(p, OpKind::kAtomic) && can_wait && !picks)
+  if (has(p, OpKind::kPut) && has(p, OpKind::kAtomic) && can_wait && !picks)
     transfer("put, atomic", "data behind an atomic on the same queue", one,
              {OpKind::kPut, OpKind::kAtomic}, OpKind::kWait);
-  if (has(p, OpKind::kAtomic) && has(p, OpKind::kFence) && can_wait)
+  if (has(p, OpKind::kPut) && has(p, OpKind::kAtomic) && has(p, OpKind::kFence) && can_wait)
     transfer("put, fence, atomic", "data behind a signal on any queue", three,
              {OpKind::kPut, OpKind::kFence, OpKind::kAtomic}, OpKind::kWait);
-  if (has(p, OpKind::kBarrier)) {
+  if (has(p, OpKind::kPut) && has(p, OpKind::kBarrier)) {
     transfer("put, barrier", "data behind a barrier of both", picks ? three : one,
              {OpKind::kPut, OpKind::kBarrier}, OpKind::kBarrier);
   }
-  if (can_wait && (p.nic.signal == kNoWord || p.nic.receives != kNoWord))
+  if (can_wait && has(p, OpKind::kPut) && tells_receiver(p))
     transfer("put, wait", "data behind what the receiver waits for", one, {OpKind::kPut},
              OpKind::kWait);
+  for (const auto& sends : options.use.sends) {
+    const OpKind waits_by = sends.back() == OpKind::kBarrier ? OpKind::kBarrier : OpKind::kWait;
+    if (!has(p, waits_by)) continue;
+    Scene s(p, options, picks ? three : one);
+    const auto a = s.lane("A", 0, 0);
+    std::vector<std::string> sent;
+    std::string name;
+    for (OpKind kind : sends) {
+      name +=
+          (name.empty() ? "" : ", ") + std::string(kOpKindNames[static_cast<std::size_t>(kind)]);
+      const std::string data(1, static_cast<char>('a' + sent.size()));
+      const bool brings = kind == OpKind::kPut || kind == OpKind::kPutSignal;
+      if (brings) {
+        s.write(a, data);
+        sent.push_back(data);
+      }
+      s.call(a, kind, data);
+    }
+    if (sent.empty()) continue;
+    const auto r = s.lane("R", 1, 0);
+    s.call(r, waits_by, "a");
+    for (const std::string& data : sent) s.read(r, data);
+    list.push_back(s.done(name, "what was sent before a signal, read behind it"));
+  }
   if (has(p, OpKind::kGet)) {
     Scene s(p, options, one);
     const auto a = s.lane("A", 0, 0);
@@ -254,12 +337,15 @@ CheckResult check(const Program& program, const CheckOptions& options) {
   CheckResult result;
   for (const Scenario& scenario : scenarios(program, options)) {
     if (!(scenario.uses & options.only)) continue;
-    const Exploration e = explore(scenario.program, options.most_states, {}, options.stop_at_first);
+    const Exploration e = explore(scenario.program, options.most_states, {},
+                                  options.stop_at_first && options.readings);
     result.ran.push_back(scenario.name);
     result.states += e.states;
     if (e.cut_off) result.cut_off.push_back(scenario.name);
     for (const auto& found : e.found)
-      result.findings.push_back({scenario.name, found.finding, found.witness});
+      if (options.readings || reading(program, found.finding).empty())
+        result.findings.push_back(
+            {scenario.name, found.finding, reading(program, found.finding), found.witness});
     if (options.stop_at_first && !result.findings.empty()) break;
   }
   return result;

@@ -18,6 +18,17 @@ struct Scenario {
   std::uint32_t uses = 0;  ///< operations of the recipe, a bit each
 };
 
+/// What a run does, where less is asked than whether the recipe holds in all that it may be used
+/// for.
+struct Use {
+  std::uint32_t operations = ~0U;  ///< a bit each; programs with others are left out
+  bool shares_queues = true;       ///< lanes share a queue
+  bool wraps = true;               ///< a ring's places are used again
+  bool reuses_sources = false;     ///< a source is stored to again, and nothing waited for
+  /// What a sender does up to a signal that a receiver waits for.
+  std::vector<std::vector<OpKind>> sends;
+};
+
 struct CheckOptions {
   bool same_cta = false;         ///< the lanes that share a queue are in one CTA
   bool caller_releases = false;  ///< the caller fences what it stored before it asks for a put
@@ -27,6 +38,8 @@ struct CheckOptions {
   std::size_t most_states = kMostStates;
   bool stop_at_first = false;  ///< enough to know that there is one
   std::uint32_t only = ~0U;    ///< programs that use one of these operations, a bit each
+  bool readings = true;        ///< tell of what the recipe calls a reading, too
+  Use use;
 };
 
 std::vector<Scenario> scenarios(const Program& program, const CheckOptions& options);
@@ -34,6 +47,7 @@ std::vector<Scenario> scenarios(const Program& program, const CheckOptions& opti
 struct CheckFinding {
   std::string scenario;
   Finding finding;
+  std::string reading;  ///< where the recipe says that it is one of a library's source, which
   std::vector<std::string> witness;
 };
 struct CheckResult {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint8_t kLater = 0xff;  ///< choice of a load: done later
 constexpr int kAtHome = 3;
+constexpr std::size_t kMostAlone = 1000;  ///< steps of a thread that nobody else notices
 
 }  // namespace
 
@@ -77,7 +78,7 @@ std::int8_t Machine::level_for(std::uint32_t t, std::uint16_t l, Scope scope) co
     case Scope::kCta:
       return cta;
     case Scope::kGpu:  // gpu-home
-      return own_home(t, l) ? kAtHome : has_neighbour_[t] ? 2 : cta;
+      return own_home(t, l) ? kAtHome : has_neighbour_[t] && program_.locations[l].beside ? 2 : cta;
     case Scope::kSys:
       return kAtHome;
   }
@@ -169,6 +170,31 @@ void Machine::fence(State& s, std::uint32_t t, Scope scope) const {
       p.fenced = std::max(p.fenced, static_cast<std::int8_t>(scope));
   }
   acquire(s, t, scope);
+}
+
+/// gdr-launch: a kernel sees what came before the CPU's call that launched it.
+bool Machine::devices_write(const State& s, std::uint32_t t) const {
+  for (std::size_t i = 0; i < s.item_count; ++i)
+    if (s.items[i].channel == channel(program_.threads[t].node, MemoryKind::kGpu)) return true;
+  return false;
+}
+
+/// Which of a proxy's looks finds something; op.looks.size(): none.
+std::size_t Machine::finds(const State& s, std::uint32_t t, const Op& op, std::size_t from) const {
+  for (std::size_t i = from; i < op.looks.size(); ++i) {
+    const Look& look = op.looks[i];
+    bool in_flight = false;
+    const Word16 v = seen(s, t, look_at(s, t, look), &in_flight);
+    if (v > value(s, t, look.above) && !(look.has_most && v > value(s, t, look.most))) return i;
+  }
+  return op.looks.size();
+}
+
+std::uint16_t Machine::look_at(const State& s, std::uint32_t t, const Look& look) const {
+  Op op;
+  op.table = look.table;
+  op.slot = look.slot;
+  return location(s, t, op);
 }
 
 bool Machine::may_atomic(const State& s, std::uint32_t t, std::uint16_t l) const {
@@ -290,7 +316,11 @@ bool Machine::local(const State& s, std::uint32_t t) const {
     case OpCode::kMove:
       return true;
     case OpCode::kFence:
-      return fence_may(s, t, op.scope);
+      return fence_may(s, t, op.scope) && !(op.drains && devices_write(s, t));
+    case OpCode::kTake:
+      return true;
+    case OpCode::kLook:
+      return false;
     case OpCode::kPost:
       return fence_may(s, t, Scope::kSys);
     case OpCode::kSync:
@@ -310,7 +340,11 @@ void Machine::settle(State& s, Log& log) const {
   while (again) {
     again = false;
     for (std::uint32_t t = 0; t < program_.threads.size(); ++t)
-      while (local(s, t)) {
+      for (std::size_t steps = 0; local(s, t); ++steps) {
+        if (steps == kMostAlone) {  // a loop without end: it gets nowhere
+          again = false;
+          break;
+        }
         again = true;
         step(s, t, 0, log);
       }
@@ -353,6 +387,13 @@ bool Machine::step(State& s, std::uint32_t t, std::uint8_t choice, Log& log) con
       const std::uint16_t l = location(s, t, op);
       const Word16 v = value(s, t, op.value);
       if (op.rings) me.regs[kRangReg] = 1;
+      if (op.request > 0) {  // what the descriptor says
+        const Table& table = program_.tables[op.requests];
+        const auto queue = static_cast<std::uint32_t>(me.regs[kQueueReg]);
+        s.memory[table.locations[queue * table.depth +
+                                 static_cast<std::uint32_t>(me.regs[kIndexReg]) % table.depth]] =
+            op.request;
+      }
       if (!program_.locations[l].shared) {
         write_home(s, l, v, static_cast<std::int8_t>(t));
         return true;
@@ -505,6 +546,48 @@ bool Machine::step(State& s, std::uint32_t t, std::uint8_t choice, Log& log) con
       if (log.lines) say(log, thread.name, op.text);
       return true;
     }
+    case OpCode::kLook: {
+      if (choice >= op.looks.size()) return true;  // nothing there: on with what follows
+      const Look& look = op.looks[choice];
+      const std::uint16_t l = look_at(s, t, look);
+      bool in_flight = false;
+      const Word16 v = seen(s, t, l, &in_flight);
+      observe(s, t, l);
+      if (look.into >= 0) me.regs[static_cast<std::size_t>(look.into)] = v;
+      me.pc = static_cast<std::uint16_t>(look.target);
+      if (log.lines)
+        say(log, thread.name, fmt::format("finds {} in {}", v, program_.locations[l].name));
+      return true;
+    }
+    case OpCode::kTake: {
+      const Word16 index = me.regs[kIndexReg];
+      for (std::uint16_t table : op.tables) {
+        Op word;
+        word.table = table;
+        word.slot = {kIndexReg, 1, 0};
+        const std::uint16_t l = location(s, t, word);
+        bool in_flight = false;
+        const Word16 v = seen(s, t, l, &in_flight);
+        if (v > index + static_cast<int>(program_.tables[table].depth)) {
+          note({Hazard::kSlot, fmt::format("{} reads request {}", thread.name, index),
+                fmt::format("request {} is written over it", v - 1),
+                "that the slot's earlier request had been read", "nic-slot",
+                "wait until the request a ring's length before is told to be done (poll until "
+                "slot_free)"},
+               log);
+          return false;
+        }
+        if (v > index) continue;
+        note({Hazard::kEntry,
+              fmt::format("{} is stored for request {}", program_.locations[l].name, index),
+              fmt::format("{} reads request {}", thread.name, index),
+              "that a request whose first word is there is there as a whole", "ptx-weak",
+              "look at each word's own validity, or a fence (sys) before the word that announces"},
+             log);
+        return false;
+      }
+      return true;
+    }
     case OpCode::kEnd:
       me.pc = pc;
       return true;
@@ -517,8 +600,17 @@ void Machine::next(const State& s, std::vector<Transition>& list) const {
   for (std::uint32_t t = 0; t < program_.threads.size(); ++t) {
     const Op& op = program_.threads[t].ops[s.threads[t].pc];
     if (op.code != OpCode::kLoad && op.code != OpCode::kAtomic && op.code != OpCode::kSpin &&
-        op.code != OpCode::kPoll)
+        op.code != OpCode::kPoll && op.code != OpCode::kLook)
       continue;
+    if (op.code == OpCode::kLook) {
+      std::size_t found = finds(s, t, op, 0);
+      if (found == op.looks.size() && op.may_miss)
+        list.push_back({Move::kStep, static_cast<std::uint8_t>(t), kLater});
+      for (; found < op.looks.size(); found = finds(s, t, op, found + 1))
+        list.push_back(
+            {Move::kStep, static_cast<std::uint8_t>(t), static_cast<std::uint8_t>(found)});
+      continue;
+    }
     if (must_wait_for_late(s, t, op)) continue;
     const std::uint16_t l = location(s, t, op);
     const auto who = static_cast<std::uint8_t>(t);
@@ -552,14 +644,16 @@ void Machine::next(const State& s, std::vector<Transition>& list) const {
   for (std::size_t i = 0; i < s.pending_count; ++i) {
     const auto& p = s.pending[i];
     const Thread& thread = program_.threads[static_cast<std::size_t>(p.thread)];
-    const bool in_line = thread.on == MemoryKind::kHost &&  // x86-tso
-                         program_.locations[p.location].home.memory == MemoryKind::kHost;
+    const auto strong = [&](std::uint16_t l) {  // x86-tso, x86-uc
+      return program_.locations[l].home.memory == MemoryKind::kHost ||
+             program_.locations[l].uncached;
+    };
+    const bool in_line = thread.on == MemoryKind::kHost && strong(p.location);
     bool may = true;
     for (std::size_t j = 0; j < i && may; ++j) {
       const auto& e = s.pending[j];
       if (e.thread != p.thread) continue;
-      const bool first_in_line =
-          in_line && program_.locations[e.location].home.memory == MemoryKind::kHost;
+      const bool first_in_line = in_line && strong(e.location);
       if ((e.location == p.location && e.level <= p.level) || first_in_line) may = false;
     }
     if (may) list.push_back({Move::kReach, static_cast<std::uint8_t>(i), 0});
@@ -602,7 +696,7 @@ bool Machine::take(State& s, const Transition& transition, Log& log) const {
         if (log.lines)
           say(log, "",
               fmt::format("{}'s store to {} is seen in its CTA", thread_name(t), where.name));
-      } else if (p.level < 2 && has_neighbour_[t] && !own_home(t, p.location)) {
+      } else if (p.level < 2 && has_neighbour_[t] && where.beside && !own_home(t, p.location)) {
         p.level = 2;
         if (log.lines)
           say(log, "",
@@ -736,9 +830,15 @@ void Machine::reader_hazard(const State& s, std::uint32_t t, const Op& op, std::
   note(std::move(f), log);
 }
 
+/// It has ended, or looks in vain.
+bool Machine::idles(const State& s, std::uint32_t t) const {
+  const Op& op = program_.threads[t].ops[s.threads[t].pc];
+  return op.code == OpCode::kEnd || (op.code == OpCode::kLook && !op.may_miss);
+}
+
 bool Machine::done(const State& s) const {
-  for (std::size_t t = 0; t < program_.threads.size(); ++t)
-    if (program_.threads[t].ops[s.threads[t].pc].code != OpCode::kEnd) return false;
+  for (std::uint32_t t = 0; t < program_.threads.size(); ++t)
+    if (!idles(s, t)) return false;
   return s.late_count == 0;
 }
 
@@ -746,7 +846,7 @@ void Machine::at_end(const State& s, Log& log) const {
   if (!done(s)) {
     for (std::size_t t = 0; t < program_.threads.size(); ++t) {
       const Op& op = program_.threads[t].ops[s.threads[t].pc];
-      if (op.code == OpCode::kEnd) continue;
+      if (idles(s, static_cast<std::uint32_t>(t))) continue;
       note({Hazard::kStuck, "what it waits for",
             fmt::format("{}: {}", program_.threads[t].name, op.text), "that somebody announces it",
             "nic-bell", "ring for every entry that somebody waits for"},

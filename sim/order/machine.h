@@ -16,7 +16,7 @@
 
 namespace marrow::order {
 
-constexpr std::size_t kMostLocations = 120, kMostThreads = 6, kMostQueues = 6, kMostPending = 16,
+constexpr std::size_t kMostLocations = 120, kMostThreads = 8, kMostQueues = 6, kMostPending = 16,
                       kMostItems = 14, kMostMessages = 12, kMostHistories = 10, kMostPast = 7,
                       kMostLate = 4;
 
@@ -141,6 +141,10 @@ class Machine {
   Word16 seen(const State& s, std::uint32_t t, std::uint16_t l, bool* in_flight) const;
   void observe(State& s, std::uint32_t t, std::uint16_t l) const;
   void acquire(State& s, std::uint32_t t, Scope scope) const;
+  bool idles(const State& s, std::uint32_t t) const;
+  bool devices_write(const State& s, std::uint32_t t) const;
+  std::size_t finds(const State& s, std::uint32_t t, const Op& op, std::size_t from) const;
+  std::uint16_t look_at(const State& s, std::uint32_t t, const Look& look) const;
   bool fence_may(const State& s, std::uint32_t t, Scope scope) const;
   void fence(State& s, std::uint32_t t, Scope scope) const;
   bool may_atomic(const State& s, std::uint32_t t, std::uint16_t l) const;

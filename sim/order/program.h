@@ -23,10 +23,12 @@ struct Location {
   std::string name;
   Home home;
   Word16 initial = 0;
-  bool relaxed = false;  ///< registered with PCIe relaxed ordering
-  bool bell = false;     ///< a NIC's register
+  bool relaxed = false;   ///< registered with PCIe relaxed ordering
+  bool bell = false;      ///< a NIC's register
+  bool uncached = false;  ///< a CPU's stores there stay behind its earlier ones
   // Derived by finish():
   bool shared = false;  ///< read by somebody else than its only writer, or written by two
+  bool beside = false;  ///< read by another lane of its writer's GPU
   int history = -1;     ///< where a lane may read an older value: number of its history
 };
 
@@ -56,10 +58,21 @@ enum class OpCode : std::uint8_t {
   kMove,  ///< result = value
   kSync,  ///< CTA barrier number value.add
   kPost,  ///< hands an entry to the NIC, everything before it visible
+  kLook,  ///< a proxy's thread: goes on at whichever look finds something
+  kTake,  ///< it has a request at hand: are all its words there?
   kEnd
 };
 
 enum class Test : std::uint8_t { kAlways, kNever, kAtLeast, kBelow, kEqualOrCrosses, kCrosses };
+
+/// One look of a proxy's thread: finds a word of at least `above` + 1, no more than `most` says.
+struct Look {
+  std::uint16_t table = 0;
+  Operand slot, above, most;
+  bool has_most = false;
+  std::int8_t into = -1;     ///< the word's value
+  std::uint32_t target = 0;  ///< operation to go on with
+};
 
 struct Op {
   OpCode code = OpCode::kEnd;
@@ -77,8 +90,14 @@ struct Op {
   bool may_wait = false;  ///< kLoad: may be done later, up to its first use or a fence
   bool entry_store = false;
   bool rings = false;
-  std::uint8_t entry = 0;  ///< kPost
-  std::string text;        ///< as a witness tells it
+  std::uint8_t entry = 0;             ///< kPost
+  std::vector<Look> looks;            ///< kLook
+  std::vector<std::uint16_t> tables;  ///< kTake: the request's words, that must be above index
+  bool may_miss = false;              ///< kLook: goes on where nothing is found
+  bool drains = false;       ///< kFence: waits for what devices have on their way to this GPU, too
+  std::uint8_t request = 0;  ///< kStore: it announces this request of a proxy's, plus 1
+  std::uint16_t requests = 0;  ///< kStore: table in which that is noted
+  std::string text;            ///< as a witness tells it
 };
 
 struct Thread {
@@ -88,9 +107,14 @@ struct Thread {
   std::uint8_t cta = 0;
   std::uint8_t queue = 0;
   bool waits = false;  ///< derived: polls something
+  bool proxy = false;  ///< it looks without end
   std::vector<Op> ops;
 };
 
+/// Registers of a proxy's thread, where a lane has others: what it has completed, CQEs seen and
+/// asked for, entries not rung for, the request at hand.
+constexpr std::int8_t kRequestReg = 16, kCompletedReg = 17, kAnsweredReg = 18, kAskedReg = 19,
+                      kUnrungReg = 20, kFoundReg = 21;
 /// Registers of a thread: a recipe's results, then these, then what a program wants to be told.
 constexpr std::int8_t kIndexReg = 12, kRangReg = 13, kQueueReg = 14, kOwnReg = 15, kHomeReg = 16,
                       kUserReg = 17;

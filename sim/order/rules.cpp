@@ -47,6 +47,14 @@ const std::vector<Rule> kRules = {
      "a store to a register mapped write-combining may pass earlier stores; a store fence stops it",
      "Intel SDM volume 3, Memory Ordering: write combining; rdma-core util/udma_barrier.h "
      "(mmio_wc_start)"},
+    {"x86-uc", "a store to a register mapped uncached stays behind the CPU's earlier stores",
+     "Intel SDM volume 3, Memory Ordering: strong uncacheable; NVSHMEM and DOCA map doorbells "
+     "NC_DEDICATED, path.md 1.A"},
+    {"gdr-launch",
+     "a kernel sees what devices wrote into its GPU's memory before the CPU thread that launched "
+     "it "
+     "knew of it",
+     "CUDA, GPUDirect RDMA: synchronization and memory ordering"},
     // NIC, sending.
     {"nic-bell", "a doorbell says 'up to here'; an older one that comes later says nothing",
      "DOCA's handler without record rings without a lock, path.md 1.B.1"},

@@ -88,16 +88,17 @@ void write_json(std::ostream& out, const RunInfo& info, const StageTable& table,
                       {"measured", number(row.measured.value)},
                       {"predicted", number(row.predicted)},
                       {"error", row.error()}});
-  const Json result = {{"schema", "marrow.run/1"},
-                       {"system", info.system},
-                       {"protocols", info.protocols},
-                       {"trace", info.trace},
-                       {"seed", info.seed},
-                       {"runs", runs},
-                       {"total", {{"messages", all.messages()}, {"stages", stages(all)}}},
-                       {"counters", counted},
-                       {"measured", beside},
-                       {"provenance", info.provenance}};
+  Json result = {{"schema", "marrow.run/1"},
+                 {"system", info.system},
+                 {"protocols", info.protocols},
+                 {"trace", info.trace},
+                 {"seed", info.seed},
+                 {"runs", runs},
+                 {"total", {{"messages", all.messages()}, {"stages", stages(all)}}},
+                 {"counters", counted},
+                 {"measured", beside},
+                 {"provenance", info.provenance}};
+  if (!info.order.is_null()) result["order"] = info.order;
   // Names come from files and need not be UTF-8.
   out << result.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
 }

@@ -24,12 +24,14 @@ struct RunInfo {
   std::uint64_t seed = 0;
   /// What the prediction rests on; written as it is.
   nlohmann::ordered_json provenance = nlohmann::ordered_json::object();
+  /// What a check of orders found, by run; null: none was asked for. Written as it is.
+  nlohmann::ordered_json order = nullptr;
 };
 
 /// One JSON object, schema "marrow.run/1":
 ///   {schema, system, protocols[], trace, seed,
 ///    runs[] {index, run, messages, stages[], operations[]}, total {messages, stages[]},
-///    counters[] {block, counter, value, unit}, measured[], provenance}
+///    counters[] {block, counter, value, unit}, measured[], provenance, order[]}
 /// with stages[] {stage, count, p10_ns, median_ns, p90_ns, p99_ns, mean_ns, share}. A stage that no
 /// message passed is absent; a run's stages have interval_ns [low, high] of the median where there
 /// are intervals. operations[] {operation, count, median_ns, p90_ns, p99_ns, mean_ns},

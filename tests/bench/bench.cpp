@@ -13,6 +13,7 @@
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
 #include "sim/machine.h"
+#include "sim/order/watch.h"
 #include "sim/results/stage_table.h"
 #include "traces/trace.h"
 
@@ -66,7 +67,7 @@ trace::Run run_of(std::uint32_t lanes, std::uint32_t queues) {
 /// Every lane issues `puts` puts and waits for each: one iteration is one run of the machine.
 void simulate(benchmark::State& state, const std::string& protocol, std::uint32_t lanes,
               std::uint32_t queues, std::uint64_t puts, const std::string& system = "h200-c",
-              std::uint64_t bytes = kBytes, bool wait = true) {
+              std::uint64_t bytes = kBytes, bool wait = true, bool check_order = false) {
   const config::Recipe program = recipe(protocol);
   const trace::Run run = run_of(lanes, queues);
   std::vector<std::uint64_t> left;
@@ -79,6 +80,11 @@ void simulate(benchmark::State& state, const std::string& protocol, std::uint32_
     setup.recipe = &program;
     setup.run = &run;
     setup.observer = &table;
+    order::Watch watch({});
+    if (check_order) {
+      watch.begin_run(run.name, program.program, lanes > queues);
+      setup.order = &watch;
+    }
     setup.next_op = [&](std::uint32_t warp, gpu::Op& put) {
       if (left[warp] == 0) return false;
       --left[warp];
@@ -86,6 +92,7 @@ void simulate(benchmark::State& state, const std::string& protocol, std::uint32_
       return true;
     };
     machine(system).run(setup);
+    if (check_order) benchmark::DoNotOptimize(watch.finish_run());
     messages += table.total().messages();
   }
   if (messages != state.iterations() * lanes * puts)
@@ -128,6 +135,16 @@ BENCHMARK(growth)->ArgName("lanes")->Arg(64)->Arg(1'024)->Arg(16'384)->Unit(
 /// Through a NIC and over a wire to another GPU: every stage from SM to SM's memory.
 void nic_isolated(benchmark::State& state) { simulate(state, "gdaki", 1, 1, 20'000, "p-ib", 8); }
 BENCHMARK(nic_isolated)->Unit(benchmark::kMillisecond);
+
+/// The same followed by --check-order, its programs tried in every order included.
+void nic_isolated_checked(benchmark::State& state) {
+  simulate(state, "gdaki", 1, 1, 20'000, "p-ib", 8, true, true);
+}
+BENCHMARK(nic_isolated_checked)->Unit(benchmark::kMillisecond);
+void nic_shared(benchmark::State& state) {
+  simulate(state, "gdaki", 64, 8, 1'000, "p-ib", 8, true, state.range(0) != 0);
+}
+BENCHMARK(nic_shared)->ArgName("check_order")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 /// The NIC never rests: 64 queue pairs, a warp each.
 void nic_saturated(benchmark::State& state) {

@@ -89,6 +89,20 @@ const std::map<std::string, Row> kTable = {
     {"ring-team-sync", {kFresh, {}}},
     {"write-with-immediate", {kFresh, {}}},
     {"write-with-immediate-gpu", {kBoth, {"reader"}}},
+    // A lane, and the CPU thread that posts or rings for it; a kernel's lane, and its CPU thread.
+    {"ibgda-cpu-rung", {kNothing, {}}},
+    {"ibgda-cpu-rung-through-bar", {kNothing, {}}},
+    {"gdaki-cpu-rung", {kNothing, {}}},
+    // The bell may find an entry, and a payload, that are on their way.
+    {"ibgda-cpu-rung-no-fence", {kNothing, {"other_entry", "payload"}}},
+    {"ibrc-request", {kNothing, {}}},
+    {"ibrc-request-no-fence", {kNothing, {"payload"}}},
+    {"gin-proxy-no-release", {kNothing, {"payload"}}},
+    {"gin-proxy-counter-in-gpu", {kNothing, {}}},
+    {"mini-proxy-counter", {kNothing, {}}},
+    {"mini-proxy-pointer-no-release", {kNothing, {"payload"}}},
+    {"host-initiated-sync", {kNothing, {}}},
+    {"host-initiated-launch-too-early", {kNothing, {"source"}}},
     // Two senders: nothing is loaded, hazards alone tell.
     {"two-lanes-one-queue", {kNothing, {}}},
     // Each may ring for the other, whose entry and payload may still be on their way. A lane's own

@@ -104,7 +104,7 @@ TEST(Machine, SaysWhenItWasCutOff) {
 
 TEST(Machine, RefusesAProgramThatIsTooLarge) {
   Builder b(nullptr, {});
-  for (std::uint8_t t = 0; t < 7; ++t)
+  for (std::uint8_t t = 0; t < 9; ++t)
     b.thread(std::string(1, static_cast<char>('A' + t)), 0, MemoryKind::kGpu, t, t, 0);
   const OrderProgram program = b.finish();
   EXPECT_THROW(Machine{program}, InputError);
