@@ -24,10 +24,19 @@
 #include "models/wire/fabric.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
-#include "sim/peer_side.h"
+#include "sim/nvlink.h"
 #include "traces/trace.h"
 
 namespace marrow::sim {
+
+/// What else goes on in GPUs that NVLink joins, from a run's begin to its end.
+struct Background {
+  struct Copy {
+    std::uint32_t from = 0, to = 0;
+  };
+  std::vector<Copy> copies;             ///< by the copy engine of `from`
+  std::vector<std::uint32_t> l2_reads;  ///< GPUs whose SMs read their L2 as fast as they can
+};
 
 /// What one run needs. Everything referred to must outlive run().
 struct RunSetup {
@@ -39,9 +48,11 @@ struct RunSetup {
   /// Corrects the drawn placement of the first processing element; may be empty.
   std::function<void(const QueueLayout&, Placement&)> place;
   Observer* observer = nullptr;
+  Background background{};
 };
 
-/// A processing element: a GPU with its host and, where the system has one, its NIC.
+/// A processing element: a GPU with its host and, where the system has one, its NIC. GPUs that
+/// NVLink joins are one each.
 class ProcessingElement {
  public:
   ProcessingElement(const config::SystemSpec& spec, std::uint32_t number, wire::Fabric* fabric);
@@ -83,7 +94,7 @@ class Machine {
   const config::SystemSpec spec_;
   std::unique_ptr<wire::Fabric> fabric_;
   std::vector<std::unique_ptr<ProcessingElement>> pes_;
-  std::unique_ptr<PeerSide> peer_;  ///< null: NVLink reaches no other GPU
+  std::unique_ptr<Nvlink> nvlink_;  ///< null: it reaches no other GPU
 };
 
 }  // namespace marrow::sim

@@ -321,13 +321,31 @@ Cell cell_of(const PeerRow& row, const std::string& table, std::size_t number) {
   return cell;
 }
 
+void add_cells(const PutsRow& row, Table& table) {
+  for (const bool rtt : {false, true}) {
+    Cell cell;
+    cell.id = fmt::format("{}-{}", row.id, rtt ? "rtt" : "issue");
+    cell.stage = rtt ? "rtt" : "issue";
+    constexpr const char* kBeside[] = {"", ", beside a copy there", ", beside a copy here",
+                                       ", beside L2 reads here", ", beside L2 reads there"};
+    cell.what =
+        fmt::format("{} blocks, {} of {} B{}{}{}: {}", row.the.blocks, row.the.items, row.the.bytes,
+                    row.the.bulk ? " in bulk" : "", row.the.both_ways ? ", both ways" : "",
+                    kBeside[static_cast<std::size_t>(row.the.beside)], cell.stage);
+    cell.value = rtt ? row.rtt : row.issue;
+    cell.unit = "cycles";
+    cell.role = row.fit ? Role::kFit : Role::kPredicted;
+    table.cells.push_back(std::move(cell));
+  }
+}
+
 Table read_table(const std::string& file, const std::string& config_dir) {
   const YamlNode root = YamlNode::open(file);
   Table table;
   table.file = file;
   std::string kind = "simulation";
   if (const auto value = root.find("kind"))
-    kind = value->one_of({"simulation", "pcie_bench", "peer_probe", "launch_probe"});
+    kind = value->one_of({"simulation", "pcie_bench", "peer_probe", "peer_puts", "launch_probe"});
   if (kind == "simulation")
     root.only({"kind", "table", "title", "source", "runs", "sweeps", "rows"});
   if (kind == "pcie_bench" || kind == "launch_probe")
@@ -344,6 +362,13 @@ Table read_table(const std::string& file, const std::string& config_dir) {
     check_system(root.at("system"), table.peer.system, config_dir);
     for (const PeerRow& row : table.peer.rows)
       table.cells.push_back(cell_of(row, table.id, table.cells.size() + 1));
+    return table;
+  }
+  if (kind == "peer_puts") {
+    table.kind = Kind::kPeerPuts;
+    table.puts = load_puts_table(file);
+    check_system(root.at("system"), table.puts.system, config_dir);
+    for (const PutsRow& row : table.puts.rows) add_cells(row, table);
     return table;
   }
   if (kind == "pcie_bench") table.kind = Kind::kPcieBench;
@@ -444,6 +469,22 @@ Results probe(const Table& table, const MeasurementOptions& options) {
   return results;
 }
 
+Results puts(const Table& table, const MeasurementOptions& options) {
+  PeerPuts puts(config::bind(config::load_system(system_file(table.puts.system, options.config_dir),
+                                                 options.system_sets)),
+                options.config_dir, table.puts.begin_spread_cycles);
+  Results results;
+  for (const PutsRow& row : table.puts.rows) {
+    const PutsResult predicted = puts.predict(row.the);
+    const auto add = [&](const char* what, const PutsSpread& spread) {
+      results[fmt::format("{}-{}", row.id, what)] = {spread.median, spread.p10, spread.p90, kNone};
+    };
+    add("issue", predicted.issue);
+    add("rtt", predicted.rtt);
+  }
+  return results;
+}
+
 /// The table's rows of one system.
 Results launches(const Table& table, const std::string& system, const MeasurementOptions& options) {
   LaunchProbe launch(config::bind(config::load_system(system_file(system, options.config_dir),
@@ -473,6 +514,7 @@ std::string report_of(const Job& job, const MeasurementOptions& options) {
   try {
     const Results results = job.table->kind == Kind::kPcieBench   ? bench(*job.table, options)
                             : job.table->kind == Kind::kPeerProbe ? probe(*job.table, options)
+                            : job.table->kind == Kind::kPeerPuts  ? puts(*job.table, options)
                             : job.table->kind == Kind::kLaunchProbe
                                 ? launches(*job.table, job.system, options)
                                 : simulate(job.scenario, job.metrics, options);
