@@ -314,6 +314,17 @@ void Machine::run(const RunSetup& setup) {
                      "use a system with nvlink.peers_count: 1 or more (h200x2-f), or another "
                      "`memory` for them (doorbell_in: gpu)");
 
+  const auto is_gpu = [&](std::uint32_t gpu) { return nvlink_ && gpu < pes; };
+  for (const trace::NvlinkCopy& copy : run.nvlink_copies)
+    if (!is_gpu(copy.from) || !is_gpu(copy.to) || copy.from == copy.to)
+      throw InputError(where,
+                       fmt::format("a copy from GPU {} to GPU {} beside it", copy.from, copy.to),
+                       "name two GPUs that NVLink joins (nvlink.peers_count)");
+  for (const std::uint32_t gpu : run.l2_readers)
+    if (!is_gpu(gpu))
+      throw InputError(where, fmt::format("GPU {} is read beside it", gpu),
+                       "name a GPU that NVLink joins (nvlink.peers_count)");
+
   const Ps begin_ps = now_ps();
   FromRunStart observer(setup.observer, begin_ps);
   std::vector<Placement> placements(pes);
@@ -520,9 +531,9 @@ void Machine::run(const RunSetup& setup) {
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
 
-  for (const Background::Copy& copy : setup.background.copies)
+  for (const trace::NvlinkCopy& copy : run.nvlink_copies)
     nvlink_->port(copy.from).copy_without_end(copy.to);
-  for (const std::uint32_t gpu : setup.background.l2_reads) nvlink_->port(gpu).keep_l2_busy();
+  for (const std::uint32_t gpu : run.l2_readers) nvlink_->port(gpu).keep_l2_busy();
 
   for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
     if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);

@@ -29,15 +29,6 @@
 
 namespace marrow::sim {
 
-/// What else goes on in GPUs that NVLink joins, from a run's begin to its end.
-struct Background {
-  struct Copy {
-    std::uint32_t from = 0, to = 0;
-  };
-  std::vector<Copy> copies;             ///< by the copy engine of `from`
-  std::vector<std::uint32_t> l2_reads;  ///< GPUs whose SMs read their L2 as fast as they can
-};
-
 /// What one run needs. Everything referred to must outlive run().
 struct RunSetup {
   std::uint32_t index = 0;
@@ -48,7 +39,6 @@ struct RunSetup {
   /// Corrects the drawn placement of the first processing element; may be empty.
   std::function<void(const QueueLayout&, Placement&)> place;
   Observer* observer = nullptr;
-  Background background{};
 };
 
 /// A processing element: a GPU with its host and, where the system has one, its NIC. GPUs that

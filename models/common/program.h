@@ -230,6 +230,7 @@ struct Step {
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   bool at_peer = false;               ///< the word is the peer GPU's, across NVLink
   bool bulk = false;                  ///< kPeerCopy: chunks by way of shared memory
+  std::uint32_t unroll = 1;           ///< kPeerCopy by stores: loads of a thread at once
   bool joins = true;                  ///< kPeerCopy: its threads wait for each other behind it
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which

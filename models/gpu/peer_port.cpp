@@ -42,6 +42,8 @@ void PeerPort::reset(std::uint64_t seed) {
   flushing_.clear();
   waiting_.clear();
   flush_runs_ = false;
+  unsent_ = 0;
+  flush_end_ps_ = 0;
   all_acknowledged_ps_ = 0;
   random_ = Random(seed);
   for (std::size_t sm = 0; sm < sms; ++sm) {
@@ -72,15 +74,7 @@ void PeerPort::fence(std::uint32_t sm, Ps least_ps, Ps at_ps, std::function<void
   ++counters_.fences;
   const Ps asks_ps = at_ps + l2_ps(nvlink_.fence_cycles) + outs_[sm].way_ps;
   Fence fence{sm, at_ps + least_ps + outs_[sm].way_ps, std::move(done)};
-  // First the SM's own stores must have left.
-  if (outs_[sm].sends)
-    outs_[sm].held.emplace_back(asks_ps, std::move(fence));
-  else
-    ask(fence, asks_ps);
-}
-
-void PeerPort::ask(Fence& fence, Ps at_ps) {
-  events_.push(at_ps, {What::kFence, take(fences_, free_fences_, std::move(fence))});
+  events_.push(asks_ps, {What::kFence, take(fences_, free_fences_, std::move(fence))});
 }
 
 void PeerPort::stored(std::uint32_t sm, Ps issued_ps) {
@@ -123,8 +117,8 @@ void PeerPort::handle(const Event& event, Ps at_ps) {
 
 void PeerPort::load(Work& work, std::uint32_t number, Ps at_ps) {
   const bool bulk = work.form == PeerCopy::Form::kBulk;
-  const auto most =
-      bulk ? static_cast<std::uint64_t>(nvlink_.chunk_bytes) : work.threads * kLaneBytes;
+  const auto most = bulk ? static_cast<std::uint64_t>(nvlink_.chunk_bytes)
+                         : std::uint64_t{work.threads} * work.unroll * kLaneBytes;
   const std::uint64_t bytes = std::min(most, work.bytes - work.loaded);
   const std::uint64_t from = work.source + work.loaded % work.wrap_bytes;
   Ps ready_ps = gpus_[gpu_].l2->block_load_ps(work.sm, from, bytes);
@@ -165,6 +159,7 @@ void PeerPort::store(Work& work, std::uint32_t number, Ps at_ps) {
     issued_ps = from_ps + sm_ps(warps * nvlink_.warp_cycles);
   }
   out.bytes += bytes;
+  out.stored += bytes;
   out.queue.push_back({work.peer, work.target + work.stored % work.wrap_bytes, bytes, 0, from_ps,
                        out.port_free_ps});
   work.stored = work.loaded;
@@ -207,8 +202,17 @@ void PeerPort::send(Out& out, std::uint32_t sm, Ps at_ps) {
   peer.l2->written_from_peer(next.target + next.sent, part);
   const Ps ack_ps =
       static_cast<Ps>(static_cast<double>(peer.link->waits_out_ps(in_ps)) * nvlink_.ack_wait_ratio);
-  acknowledged(in_ps + length_ps - half_ps + store_ps(sm) + ack_ps);
+  const Ps done_ps = in_ps + length_ps - half_ps + store_ps(sm) + ack_ps;
+  acknowledged(done_ps);
   out.bytes -= part;
+  out.sent += part;
+  if (out.goal > 0) {
+    flush_end_ps_ = std::max(flush_end_ps_, done_ps - back_ps());
+    if (out.sent >= out.goal) {
+      out.goal = 0;
+      if (--unsent_ == 0) flush_sent(at_ps);
+    }
+  }
   next.sent += part;
   if (next.sent == next.bytes) out.queue.pop_front();
   if (!out.waiting.empty()) {
@@ -225,8 +229,6 @@ void PeerPort::send(Out& out, std::uint32_t sm, Ps at_ps) {
     return;
   }
   out.sends = false;
-  for (auto& [asks_ps, fence] : out.held) ask(fence, std::max(taken_ps, asks_ps));
-  out.held.clear();
 }
 
 Ps PeerPort::back_ps() const {
@@ -238,14 +240,26 @@ void PeerPort::flush(Ps at_ps) {
   waiting_.clear();
   flush_runs_ = !flushing_.empty();
   if (!flush_runs_) return;
-  Ps end_ps = std::max(at_ps + l2_ps(nvlink_.flush_cycles), all_acknowledged_ps_ - back_ps());
+  flush_end_ps_ = std::max(at_ps + l2_ps(nvlink_.flush_cycles), all_acknowledged_ps_ - back_ps());
   if (copies_) {
     const double bytes =
         nvlink_.copy_outstanding_bytes + random_.around(nvlink_.copy_outstanding_spread_bytes);
-    end_ps = std::max(
-        end_ps, at_ps + ps_from_ns(nvlink::train_ns(nvlink_, static_cast<std::uint64_t>(bytes))));
+    flush_end_ps_ =
+        std::max(flush_end_ps_,
+                 at_ps + ps_from_ns(nvlink::train_ns(nvlink_, static_cast<std::uint64_t>(bytes))));
   }
-  events_.push(end_ps, {What::kFlushed, 0});
+  // What has been stored and not yet sent belongs to it too.
+  unsent_ = 0;
+  for (Out& out : outs_) {
+    if (out.sent == out.stored) continue;
+    out.goal = out.stored;
+    ++unsent_;
+  }
+  if (unsent_ == 0) flush_sent(at_ps);
+}
+
+void PeerPort::flush_sent(Ps at_ps) {
+  events_.push(std::max(at_ps, flush_end_ps_), {What::kFlushed, 0});
 }
 
 void PeerPort::report(CounterSink& sink) const {

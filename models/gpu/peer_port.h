@@ -27,6 +27,7 @@ struct PeerCopy {
   };
   Form form = Form::kStores;
   std::uint32_t sm = 0, peer = 0, threads = 32;
+  std::uint32_t unroll = 1;              ///< kStores: loads of a thread at once
   std::uint64_t source = 0, target = 0;  ///< in the own memory, in the peer's; not host's
   std::uint64_t wrap_bytes = 0;          ///< of either: addresses go round within so much
   std::uint64_t bytes = 0;
@@ -83,9 +84,10 @@ class PeerPort : public sc_core::sc_module {
   struct Out {
     std::deque<Segment> queue;
     std::uint64_t bytes = 0;
-    bool sends = false;                      ///< a part is on its way to the link
-    std::deque<std::uint32_t> waiting;       ///< copies whose next round has no room
-    std::vector<std::pair<Ps, Fence>> held;  ///< fences, by when each may ask for a flush
+    bool sends = false;                  ///< a part is on its way to the link
+    std::deque<std::uint32_t> waiting;   ///< copies whose next round has no room
+    std::uint64_t stored = 0, sent = 0;  ///< bytes, of the whole run
+    std::uint64_t goal = 0;              ///< what the flush under way waits to be sent
     Ps port_free_ps = 0, way_ps = 0;
     std::uint64_t turn_bytes = 0;
   };
@@ -96,8 +98,10 @@ class PeerPort : public sc_core::sc_module {
   std::uint64_t part(const Out& out) const;
   Ps passed_ps(const Out& out) const;
   void send(Out& out, std::uint32_t sm, Ps at_ps);
-  void ask(Fence& fence, Ps at_ps);
+  /// Begins a flush, if a fence asks for one.
   void flush(Ps at_ps);
+  /// All that it waits for has been sent.
+  void flush_sent(Ps at_ps);
   void acknowledged(Ps ps) { all_acknowledged_ps_ = std::max(all_acknowledged_ps_, ps); }
   /// From a store's issue until its SM's fence sees it done, over idle links.
   Ps store_ps(std::uint32_t sm) const {
@@ -120,6 +124,8 @@ class PeerPort : public sc_core::sc_module {
   /// once all that was stored before it began has been acknowledged.
   std::vector<std::uint32_t> flushing_, waiting_;
   bool flush_runs_ = false;
+  std::uint32_t unsent_ = 0;    ///< SMs whose stores it waits for
+  Ps flush_end_ps_ = 0;         ///< at least
   Ps all_acknowledged_ps_ = 0;  ///< of what has been stored so far
   std::vector<Out> outs_;       ///< by SM
   bool copies_ = false, l2_busy_ = false;

@@ -257,6 +257,7 @@ bool Sm::peer_copy_step(Lane& lane, const Step& step) {
   copy.sm = id_;
   copy.peer = lane.peer;
   copy.threads = step.count;
+  copy.unroll = step.unroll;
   copy.joins = step.joins;
   copy.source = lane.address_of(program.nvlink.source, lane.index, false);
   copy.target = peer_offset(lane.address_of(target, lane.index, true));

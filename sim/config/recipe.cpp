@@ -749,7 +749,9 @@ class Reader {
       return step;
     }
     if (kind == "copy" && node.is_map()) {
-      node.only({"by", "threads", "joins"});
+      node.only({"by", "threads", "unroll", "joins"});
+      if (auto unroll = node.find("unroll"))
+        step.unroll = static_cast<std::uint32_t>(whole(*unroll, 1, 64));
       if (auto joins = node.find("joins")) step.joins = joins->boolean();
       step.op = StepOp::kPeerCopy;
       step.bulk = pick(node.at("by"), Names<bool>{{"stores", false}, {"bulk", true}});

@@ -55,6 +55,9 @@ Builder::Builder(const Program* recipe, const Setup& setup) : setup_(setup) {
     for (const auto& steps : recipe->steps)
       for (const Step& step : steps)
         launches |= step.op == StepOp::kLaunch || step.op == StepOp::kCopy;
+    if (recipe->nvlink.present)
+      throw InputError(recipe->protocol, "its puts go across NVLink, which is not carried out here",
+                       "write the steps of both sides by hand in a litmus file");
     if (recipe->proxy.present || launches)
       throw InputError(recipe->protocol,
                        launches ? "it launches kernels, which are not carried out here"
