@@ -38,7 +38,7 @@ void PeerPort::reset(std::uint64_t seed) {
   free_works_.clear();
   fences_.clear();
   free_fences_.clear();
-  outs_.assign(sms, {});
+  outs_.assign(sms + 1, {});  // the last one: where fences ask for a flush
   flushing_.clear();
   waiting_.clear();
   flush_runs_ = false;
@@ -72,7 +72,10 @@ void PeerPort::copy(PeerCopy copy, Ps at_ps) {
 
 void PeerPort::fence(std::uint32_t sm, Ps least_ps, Ps at_ps, std::function<void(Ps)> done) {
   ++counters_.fences;
-  const Ps asks_ps = at_ps + l2_ps(nvlink_.fence_cycles) + outs_[sm].way_ps;
+  // Fences are taken one by one, as atomics on one word are.
+  Ps& taken_ps = outs_.back().port_free_ps;
+  const Ps asks_ps = std::max(at_ps + l2_ps(nvlink_.fence_cycles) + outs_[sm].way_ps, taken_ps);
+  taken_ps = asks_ps + l2_ps(spec_.atomic_interval_cycles);
   Fence fence{sm, at_ps + least_ps + outs_[sm].way_ps, std::move(done)};
   events_.push(asks_ps, {What::kFence, take(fences_, free_fences_, std::move(fence))});
 }
@@ -138,19 +141,32 @@ Ps PeerPort::busy_ps(std::uint64_t lines) {
   return l2_ps(-std::log1p(-slowest) * nvlink_.busy_line_cycles);
 }
 
+std::uint64_t PeerPort::next_bytes(const Work& work, const Out& out) const {
+  const std::uint64_t rest = work.loaded - work.stored;
+  const auto most = static_cast<std::uint64_t>(nvlink_.queue_bytes);
+  const std::uint64_t room = std::max(most, out.bytes) - out.bytes;
+  // A round's stores are issued together, a chunk as there is room.
+  if (work.form == PeerCopy::Form::kStores) return rest <= room || out.bytes == 0 ? rest : 0;
+  return room >= std::min(rest, out.turn_bytes) || out.bytes == 0
+             ? std::min(rest, std::max(room, out.turn_bytes))
+             : 0;
+}
+
 void PeerPort::store(Work& work, std::uint32_t number, Ps at_ps) {
-  const std::uint64_t bytes = work.loaded - work.stored;
+  const bool bulk = work.form == PeerCopy::Form::kBulk;
   Out& out = outs_[work.sm];
-  if (out.bytes > 0 && out.bytes + bytes > static_cast<std::uint64_t>(nvlink_.queue_bytes)) {
+  const std::uint64_t bytes = next_bytes(work, out);
+  if (bytes == 0) {
     out.waiting.push_back(number);
     return;
   }
   const auto bits = static_cast<double>(bytes) * 8;
   const Ps from_ps = std::max(at_ps, out.port_free_ps);
   Ps issued_ps = 0;
-  if (work.form == PeerCopy::Form::kBulk) {
+  if (bulk) {
     out.port_free_ps = from_ps + ps_from_ns(bits / nvlink_.bulk_gbps);
-    issued_ps = out.port_free_ps + sm_ps(nvlink_.bulk_cycles);
+    issued_ps = out.port_free_ps;
+    if (work.stored + bytes == work.loaded) issued_ps += sm_ps(nvlink_.bulk_cycles);
   } else {
     const auto warps =
         static_cast<double>((bytes + kWarpLanes * kLaneBytes - 1) / (kWarpLanes * kLaneBytes));
@@ -162,13 +178,13 @@ void PeerPort::store(Work& work, std::uint32_t number, Ps at_ps) {
   out.stored += bytes;
   out.queue.push_back({work.peer, work.target + work.stored % work.wrap_bytes, bytes, 0, from_ps,
                        out.port_free_ps});
-  work.stored = work.loaded;
+  work.stored += bytes;
   if (!out.sends) {
     out.sends = true;
     events_.push(std::max(passed_ps(out), at_ps), {What::kTrain, work.sm});
   }
-  if (work.loaded < work.bytes) {
-    events_.push(issued_ps, {What::kLoad, number});
+  if (work.stored < work.bytes) {
+    events_.push(issued_ps, {work.stored < work.loaded ? What::kStore : What::kLoad, number});
     return;
   }
   const auto done = std::move(work.done);
@@ -216,9 +232,7 @@ void PeerPort::send(Out& out, std::uint32_t sm, Ps at_ps) {
   next.sent += part;
   if (next.sent == next.bytes) out.queue.pop_front();
   if (!out.waiting.empty()) {
-    const Work& work = works_[out.waiting.front()];
-    if (out.bytes + work.loaded - work.stored <= static_cast<std::uint64_t>(nvlink_.queue_bytes) ||
-        out.bytes == 0) {
+    if (next_bytes(works_[out.waiting.front()], out) > 0) {
       events_.push(std::max(taken_ps - half_ps, at_ps), {What::kStore, out.waiting.front()});
       out.waiting.pop_front();
     }

@@ -92,6 +92,8 @@ class PeerPort : public sc_core::sc_module {
     std::uint64_t turn_bytes = 0;
   };
   void handle(const Event& event, Ps at_ps);
+  /// What a copy issues next; 0: there is no room for it.
+  std::uint64_t next_bytes(const Work& work, const Out& out) const;
   void load(Work& work, std::uint32_t number, Ps at_ps);
   void store(Work& work, std::uint32_t number, Ps at_ps);
   /// What goes on the link next, and when it has got there if nothing holds it up.
