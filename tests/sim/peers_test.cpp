@@ -129,8 +129,8 @@ TEST_F(Peers, AnUnknownPeerAndAMissingGpuAreRefused) {
   const auto error = [&](const trace::Run& run) -> std::string {
     try {
       run_lanes(machine, lsa, run, {{OpKind::kPut}}, 1, 8);
-    } catch (const InputError& error) {
-      return error.what();
+    } catch (const InputError& refused) {
+      return refused.what();
     }
     return "";
   };
