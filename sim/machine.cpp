@@ -1,5 +1,7 @@
 #include "sim/machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -259,11 +261,20 @@ void ProcessingElement::clear_counters() {
 Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
   if (!spec.has_gpu)
     throw InputError("the system", "has no GPU", "use a system with gpu.* parameters");
-  const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : 1);
+  const auto gpus = static_cast<std::uint32_t>(spec.nvlink.peers) + 1;
+  const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : gpus);
+  if (gpus > 1 && pes != gpus)
+    throw InputError("nvlink.peers_count",
+                     fmt::format("NVLink joins {} GPUs and there are {}", gpus, pes),
+                     "GPUs with NICs that NVLink joins are of one host: give cluster.pes_count one "
+                     "more than nvlink.peers_count");
   if (spec.has_nic) fabric_ = std::make_unique<wire::Fabric>("fabric", spec.wire, pes, spec.detail);
   for (std::uint32_t pe = 0; pe < pes; ++pe)
     pes_.push_back(std::make_unique<ProcessingElement>(spec, pe, fabric_.get()));
-  if (spec.nvlink.peers > 0) peer_ = std::make_unique<PeerSide>(spec, pes_.front()->l2);
+  if (gpus == 1) return;
+  std::vector<gpu::L2*> l2s;
+  for (auto& pe : pes_) l2s.push_back(&pe->l2);
+  nvlink_ = std::make_unique<Nvlink>(spec, l2s);
 }
 
 std::uint32_t Machine::default_sm(std::uint32_t block) const {
@@ -292,17 +303,28 @@ void Machine::run(const RunSetup& setup) {
       throw InputError(where,
                        "warp " + std::to_string(lane.warp) + " is on processing element " +
                            std::to_string(lane.pe) + ", the system has " + std::to_string(pes),
-                       "use a system with more (cluster.pes_count)");
+                       "use a system with more (cluster.pes_count, nvlink.peers_count)");
     ++lanes_of_pe[lane.pe];
   }
   const std::uint32_t most_lanes = *std::max_element(lanes_of_pe.begin(), lanes_of_pe.end());
-  const QueueLayout layout(program, queues, most_lanes);
+  const QueueLayout layout(program, queues, most_lanes, program.nvlink.present ? pes : 1);
 
-  if (layout.peer_bytes() > 0 && !peer_)
+  if ((layout.peer_bytes() > 0 || program.nvlink.present) && !nvlink_)
     throw InputError(where + " with protocol " + program.protocol,
                      "has words in a peer GPU's memory, and the system has one GPU",
-                     "use a system with nvlink.peers_count: 1 (h200x2-f), or another "
+                     "use a system with nvlink.peers_count: 1 or more (h200x2-f), or another "
                      "`memory` for them (doorbell_in: gpu)");
+
+  const auto is_gpu = [&](std::uint32_t gpu) { return nvlink_ && gpu < pes; };
+  for (const trace::NvlinkCopy& copy : run.nvlink_copies)
+    if (!is_gpu(copy.from) || !is_gpu(copy.to) || copy.from == copy.to)
+      throw InputError(where,
+                       fmt::format("a copy from GPU {} to GPU {} beside it", copy.from, copy.to),
+                       "name two GPUs that NVLink joins (nvlink.peers_count)");
+  for (const std::uint32_t gpu : run.l2_readers)
+    if (!is_gpu(gpu))
+      throw InputError(where, fmt::format("GPU {} is read beside it", gpu),
+                       "name a GPU that NVLink joins (nvlink.peers_count)");
 
   const Ps begin_ps = now_ps();
   if (setup.order) setup.order->on_run_begin(begin_ps);
@@ -314,10 +336,15 @@ void Machine::run(const RunSetup& setup) {
     fabric_->reset(setup.seed);
     fabric_->set_observer(&observer);
   }
-  if (peer_) {
-    peer_->reset(layout.peer_bytes(), setup.seed);
-    peer_->set_observer(&observer);
+  if (nvlink_) {
+    nvlink_->reset(setup.seed);
+    nvlink_->set_observer(&observer);
   }
+  for (const trace::Lane& lane : run.lanes)
+    if (program.nvlink.present && lane.peer && (*lane.peer >= pes || *lane.peer == lane.pe))
+      throw InputError(
+          where, fmt::format("warp {} of GPU {} aims at GPU {}", lane.warp, lane.pe, *lane.peer),
+          fmt::format("name another GPU, below {}, or raise nvlink.peers_count", pes));
   std::uint64_t done_lanes = 0;
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
@@ -382,8 +409,9 @@ void Machine::run(const RunSetup& setup) {
   for (std::uint32_t number = 0; number < pes; ++number) {
     ProcessingElement& pe = *pes_[number];
     const std::uint64_t seed = setup.seed + number * 1000;
-    placements[number].draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096), sm_count, seed,
-                            spec_.gpu.distance_spread_cycles);
+    placements[number].draw(
+        std::max({layout.gpu_bytes(), layout.peer_bytes(), std::uint64_t{4096}}), sm_count, seed,
+        spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
     books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
     books[number].follow(setup.order, number, program.depth);
@@ -404,6 +432,7 @@ void Machine::run(const RunSetup& setup) {
     context.layout = &layout;
     context.book = &books[number];
     context.l2 = &pe.l2;
+    if (program.nvlink.present) context.port = &nvlink_->port(number);
     context.observer = setup.observer ? &observer : nullptr;
     context.order = setup.order;
     context.run = setup.index;
@@ -457,9 +486,10 @@ void Machine::run(const RunSetup& setup) {
   };
   for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
 
+  // Across NVLink lanes that only wait may share a queue with one that puts.
   for (const auto& steps : program.steps)
     for (const Step& step : steps)
-      if (step.op == StepOp::kOwnIndex)
+      if (step.op == StepOp::kOwnIndex && !program.nvlink.present)
         for (const gpu::RunContext& context : contexts)
           for (std::uint32_t queue = 0; queue < queues; ++queue)
             if (context.lanes_of_queue[queue] > 1)
@@ -470,11 +500,11 @@ void Machine::run(const RunSetup& setup) {
                                "give every warp a queue of its own");
 
   Consumer* consumer = nullptr;
-  if (!program.nic.present && !program.on_cpu) {
+  if (!program.nic.present && !program.on_cpu && !program.nvlink.present) {
     ProcessingElement& pe = *pes_.front();
     const ConsumerProgram::Where at = program.consumer.where;
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
-               : at == ConsumerProgram::Where::kPeer ? &peer_->consumer()
+               : at == ConsumerProgram::Where::kPeer ? &nvlink_->consumer()
                                                      : static_cast<Consumer*>(&pe.warp);
     // Where the trace does not say where the consumer ran: its block is the grid's last, on a
     // neighbour of the last lane's SM.
@@ -504,6 +534,10 @@ void Machine::run(const RunSetup& setup) {
                        "use a system with enough SMs (gpu.sm.units_count)");
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
+
+  for (const trace::NvlinkCopy& copy : run.nvlink_copies)
+    nvlink_->port(copy.from).copy_without_end(copy.to);
+  for (const std::uint32_t gpu : run.l2_readers) nvlink_->port(gpu).keep_l2_busy();
 
   for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
     if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
@@ -541,7 +575,7 @@ void Machine::run(const RunSetup& setup) {
     if (pe->nic_link) pe->nic_link->set_observer(nullptr);
   }
   if (fabric_) fabric_->set_observer(nullptr);
-  if (peer_) peer_->set_observer(nullptr);
+  if (nvlink_) nvlink_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
   if (!complaint().empty() || stuck())
     for (JourneyBook& book : books) book.abandon();
@@ -569,16 +603,20 @@ void Machine::run(const RunSetup& setup) {
 void Machine::clear_counters() {
   for (auto& pe : pes_) pe->clear_counters();
   if (fabric_) fabric_->clear_counters();
-  if (peer_) peer_->clear_counters();
+  if (nvlink_) nvlink_->clear_counters();
 }
 
 void Machine::report(CounterSink& sink) const {
   // The elements' links and GPUs have the same names: the first one's are shown.
   pes_.front()->report(sink);
-  for (std::size_t pe = 1; pe < pes_.size(); ++pe)
+  for (std::size_t pe = 1; pe < pes_.size(); ++pe) {
     if (pes_[pe]->nic) pes_[pe]->nic->report(sink);
+    if (!nvlink_) continue;
+    pes_[pe]->l2.report(sink);
+    pes_[pe]->hbm.report(sink);
+  }
   if (fabric_) fabric_->report(sink);
-  if (peer_) peer_->report(sink);
+  if (nvlink_) nvlink_->report(sink);
 }
 
 }  // namespace marrow::sim

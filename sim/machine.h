@@ -24,7 +24,7 @@
 #include "models/wire/fabric.h"
 #include "sim/config/recipe.h"
 #include "sim/config/system.h"
-#include "sim/peer_side.h"
+#include "sim/nvlink.h"
 #include "traces/trace.h"
 
 namespace marrow::sim {
@@ -42,7 +42,8 @@ struct RunSetup {
   OrderObserver* order = nullptr;  ///< follows orders; may be null
 };
 
-/// A processing element: a GPU with its host and, where the system has one, its NIC.
+/// A processing element: a GPU with its host and, where the system has one, its NIC. GPUs that
+/// NVLink joins are one each.
 class ProcessingElement {
  public:
   ProcessingElement(const config::SystemSpec& spec, std::uint32_t number, wire::Fabric* fabric);
@@ -84,7 +85,7 @@ class Machine {
   const config::SystemSpec spec_;
   std::unique_ptr<wire::Fabric> fabric_;
   std::vector<std::unique_ptr<ProcessingElement>> pes_;
-  std::unique_ptr<PeerSide> peer_;  ///< null: NVLink reaches no other GPU
+  std::unique_ptr<Nvlink> nvlink_;  ///< null: it reaches no other GPU
 };
 
 }  // namespace marrow::sim

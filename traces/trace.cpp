@@ -57,6 +57,9 @@ Run run_from(const v1::Run& in) {
   for (const v1::Summary& s : in.summaries())
     out.summaries.push_back({s.metric(), s.statistic(), s.value(), s.unit(), s.count(), s.note()});
   out.not_replayable = in.not_replayable();
+  for (const v1::NvlinkCopy& copy : in.nvlink_copies())
+    out.nvlink_copies.push_back({copy.from(), copy.to()});
+  out.l2_readers.assign(in.l2_readers().begin(), in.l2_readers().end());
   out.words.reserve(static_cast<std::size_t>(in.words_size()));
   for (const v1::PlacedWord& word : in.words()) {
     PlacedWord& w = out.words.emplace_back();
@@ -457,6 +460,12 @@ void Writer::run(const Run& run) {
     s.set_note(summary.note);
   }
   out.set_not_replayable(run.not_replayable);
+  for (const NvlinkCopy& copy : run.nvlink_copies) {
+    v1::NvlinkCopy& c = *out.add_nvlink_copies();
+    c.set_from(copy.from);
+    c.set_to(copy.to);
+  }
+  for (const std::uint32_t gpu : run.l2_readers) out.add_l2_readers(gpu);
   for (const PlacedWord& word : run.words) {
     v1::PlacedWord& w = *out.add_words();
     w.set_word(word.word);

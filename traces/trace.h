@@ -60,6 +60,11 @@ struct Lane {
   std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
 };
 
+/// A copy engine's, across NVLink, for as long as the run's lanes have work.
+struct NvlinkCopy {
+  std::uint32_t from = 0, to = 0;  ///< processing elements
+};
+
 /// How far a word's line is from the SM of a warp, measured while nothing else ran.
 struct Sight {
   std::uint32_t warp = 0;
@@ -99,6 +104,8 @@ struct Run {
   /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
   double consumer_clock_bound_ns = 0;
   bool clock_changed = false;  ///< the SM clock moved meanwhile
+  std::vector<NvlinkCopy> nvlink_copies = {};
+  std::vector<std::uint32_t> l2_readers = {};  ///< GPUs whose SMs read their L2 meanwhile
 };
 
 struct Measured {

@@ -306,13 +306,31 @@ Cell cell_of(const PeerRow& row, const std::string& table, std::size_t number) {
   return cell;
 }
 
+void add_cells(const PutsRow& row, Table& table) {
+  for (const bool rtt : {false, true}) {
+    Cell cell;
+    cell.id = fmt::format("{}-{}", row.id, rtt ? "rtt" : "issue");
+    cell.stage = rtt ? "rtt" : "issue";
+    constexpr const char* kBeside[] = {"", ", beside a copy there", ", beside a copy here",
+                                       ", beside L2 reads here", ", beside L2 reads there"};
+    cell.what =
+        fmt::format("{} blocks, {} of {} B{}{}{}: {}", row.the.blocks, row.the.items, row.the.bytes,
+                    row.the.bulk ? " in bulk" : "", row.the.both_ways ? ", both ways" : "",
+                    kBeside[static_cast<std::size_t>(row.the.beside)], cell.stage);
+    cell.value = rtt ? row.rtt : row.issue;
+    cell.unit = "cycles";
+    cell.role = row.fit ? Role::kFit : Role::kPredicted;
+    table.cells.push_back(std::move(cell));
+  }
+}
+
 Table read_table(const std::string& file, const std::string& config_dir) {
   const YamlNode root = YamlNode::open(file);
   Table table;
   table.file = file;
   std::string kind = "simulation";
   if (const auto value = root.find("kind"))
-    kind = value->one_of({"simulation", "pcie_bench", "peer_probe", "launch_probe"});
+    kind = value->one_of({"simulation", "pcie_bench", "peer_probe", "peer_puts", "launch_probe"});
   if (kind == "simulation")
     root.only({"kind", "table", "title", "source", "runs", "sweeps", "rows"});
   if (kind == "pcie_bench" || kind == "launch_probe")
@@ -329,6 +347,13 @@ Table read_table(const std::string& file, const std::string& config_dir) {
     check_system(root.at("system"), table.peer.system, config_dir);
     for (const PeerRow& row : table.peer.rows)
       table.cells.push_back(cell_of(row, table.id, table.cells.size() + 1));
+    return table;
+  }
+  if (kind == "peer_puts") {
+    table.kind = Kind::kPeerPuts;
+    table.puts = load_puts_table(file);
+    check_system(root.at("system"), table.puts.system, config_dir);
+    for (const PutsRow& row : table.puts.rows) add_cells(row, table);
     return table;
   }
   if (kind == "pcie_bench") table.kind = Kind::kPcieBench;

@@ -19,6 +19,7 @@
 #include "validate/launch_probe.h"
 #include "validate/pcie_bench.h"
 #include "validate/peer_probe.h"
+#include "validate/peer_puts.h"
 
 namespace marrow::validate {
 
@@ -75,12 +76,13 @@ struct Cell {
 };
 
 /// What predicts a table's cells.
-enum class Kind : std::uint8_t { kSimulation, kPcieBench, kPeerProbe, kLaunchProbe };
+enum class Kind : std::uint8_t { kSimulation, kPcieBench, kPeerProbe, kPeerPuts, kLaunchProbe };
 
 struct Table {
   std::string file, id, title, source;
   Kind kind = Kind::kSimulation;
   PeerTable peer;  ///< kPeerProbe: its rows are those of the cells
+  PutsTable puts;  ///< kPeerPuts: each row is two cells, issue and rtt
   std::vector<Scenario> runs;
   std::map<std::string, Sweep> sweeps;
   std::vector<Cell> cells;

@@ -98,6 +98,22 @@ Results probe(const Table& table, const MeasurementOptions& options) {
   return results;
 }
 
+Results puts(const Table& table, const MeasurementOptions& options) {
+  PeerPuts puts(config::bind(config::load_system(system_file(table.puts.system, options.config_dir),
+                                                 options.system_sets)),
+                options.config_dir, table.puts.begin_spread_cycles);
+  Results results;
+  for (const PutsRow& row : table.puts.rows) {
+    const PutsResult predicted = puts.predict(row.the);
+    const auto add = [&](const char* what, const PutsSpread& spread) {
+      results[fmt::format("{}-{}", row.id, what)] = {spread.median, spread.p10, spread.p90, kNone};
+    };
+    add("issue", predicted.issue);
+    add("rtt", predicted.rtt);
+  }
+  return results;
+}
+
 /// The table's rows of one system.
 Results launches(const Table& table, const std::string& system, const MeasurementOptions& options) {
   LaunchProbe launch(config::bind(config::load_system(system_file(system, options.config_dir),
@@ -127,6 +143,7 @@ std::string report_of(const Job& job, const MeasurementOptions& options) {
   try {
     const Results results = job.table->kind == Kind::kPcieBench   ? bench(*job.table, options)
                             : job.table->kind == Kind::kPeerProbe ? probe(*job.table, options)
+                            : job.table->kind == Kind::kPeerPuts  ? puts(*job.table, options)
                             : job.table->kind == Kind::kLaunchProbe
                                 ? launches(*job.table, job.system, options)
                                 : simulate(job.scenario, job.metrics, options);

@@ -137,6 +137,10 @@ std::uint64_t Lane::operand(const Step& step, Value which) const {
       return completed;
     case Value::kSubmitted:
       return submitted;
+    case Value::kWaits:
+      return waits;
+    case Value::kSignals:
+      return signals;
     case Value::kRegister:
       return value[step.operand];
     case Value::kRegisterNext:
@@ -204,6 +208,8 @@ std::uint64_t Lane::wanted(const Step& step) const {
       return index + 1;
     case Until::kAdvanced:
       return value[step.reg] + 1;
+    case Until::kReplied:
+      return signals;
     case Until::kEnded:
       return submitted;
   }
@@ -251,7 +257,8 @@ void Lane::answer(const Step& step, std::uint64_t answered, Ps back_ps, std::uin
   if (step.is_index) take_index(answered);
   if (step.wait) at_ps = std::max(at_ps, back_ps);
   if (step.op == StepOp::kPoll &&
-      (step.until == Until::kCompleted || step.until == Until::kAnswered)) {
+      (step.until == Until::kCompleted || step.until == Until::kAnswered ||
+       step.until == Until::kReplied)) {
     rounds = looks;
     seen_ps = at_ps;
   }

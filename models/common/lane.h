@@ -17,7 +17,8 @@ namespace marrow {
 
 namespace gpu {
 class L2;
-}
+class PeerPort;
+}  // namespace gpu
 
 /// One operation that a lane is to do.
 struct Op {
@@ -47,6 +48,7 @@ struct RunContext {
   const QueueLayout* layout = nullptr;
   JourneyBook* book = nullptr;
   gpu::L2* l2 = nullptr;
+  gpu::PeerPort* port = nullptr;  ///< where the program's lanes reach peers across NVLink
   Observer* observer = nullptr;    ///< gets operations; may be null
   OrderObserver* order = nullptr;  ///< may be null
   std::uint32_t run = 0, pe = 0;
@@ -108,7 +110,15 @@ struct Lane {
   bool control(const Step& step);
   std::uint64_t operand(const Step& step, Value which) const;
   std::uint64_t address(const Step& step, std::uint64_t at_index) const {
-    return context->layout->address(program(), step.word, queue, at_index, number);
+    return address_of(step.word, at_index, step.at_peer);
+  }
+  std::uint64_t address_of(std::uint32_t word, std::uint64_t at_index, bool at_peer) const {
+    if (!program().nvlink.present)
+      return context->layout->address(program(), word, queue, at_index, number);
+    // A part is the storing GPU's: this one's on the peer, the peer's here.
+    const std::uint64_t here = context->layout->address(program(), word, queue, at_index, number,
+                                                        at_peer ? context->pe : peer);
+    return at_peer ? peer_address(peer, here) : here;
   }
   /// The queue's index behind all that the operation posts.
   std::uint64_t next_index() const { return index + std::uint64_t{entries} * lanes; }

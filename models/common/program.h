@@ -66,12 +66,13 @@ enum class StepOp : std::uint8_t {
   kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
   kNext,        ///< end of that loop: jump to `target`
   // of a proxy thread
-  kLook,    ///< one look at a word: goes on if there is something, else jumps
-  kAgain,   ///< end of what a look found: back to it, `count` times at most
-  kJump,    ///< to `target`
-  kPost,    ///< the steps that post the request at hand
-  kLaunch,  ///< a CPU thread launches a kernel with the work gathered since the last
-  kCopy,    ///< a CPU thread copies the operation's payload, as `copy` says
+  kLook,      ///< one look at a word: goes on if there is something, else jumps
+  kAgain,     ///< end of what a look found: back to it, `count` times at most
+  kJump,      ///< to `target`
+  kPost,      ///< the steps that post the request at hand
+  kLaunch,    ///< a CPU thread launches a kernel with the work gathered since the last
+  kCopy,      ///< a CPU thread copies the operation's payload, as `copy` says
+  kPeerCopy,  ///< a block's threads copy it to the peer GPU
   kEnd
 };
 
@@ -90,6 +91,8 @@ enum class Value : std::uint8_t {
   kVersion,    ///< the lane's count of messages: stands for the payload's content
   kCompleted,  ///< of a proxy: the index behind the last entry that has completed
   kSubmitted,  ///< the lane's count of kernels and copies
+  kWaits,      ///< the lane's count of waits
+  kSignals,    ///< and of signals
   kRegister,   ///< a register's value
   kRegisterNext
 };
@@ -183,6 +186,7 @@ enum class Until : std::uint8_t {
                ///< thread: its next CQE is there
   kPresent,    ///< word > index: the descriptor at that place of the ring
   kAdvanced,   ///< word > the register's value
+  kReplied,    ///< word >= the lane's number of signals
   kEnded,      ///< word >= the lane's number of kernels and copies: all are through
 };
 
@@ -227,6 +231,10 @@ struct Step {
   std::uint32_t then = 0;    ///< kLook: where to go on if it found something before, but not now
   EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
+  bool at_peer = false;               ///< the word is the peer GPU's, across NVLink
+  bool bulk = false;                  ///< kPeerCopy: chunks by way of shared memory
+  std::uint32_t unroll = 1;           ///< kPeerCopy by stores: loads of a thread at once
+  bool joins = true;                  ///< kPeerCopy: its threads wait for each other behind it
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
   std::string id{};                    ///< name by which --set reaches it; may be empty
@@ -286,6 +294,14 @@ struct NicProgram {
   bool claims_atomic_placed = false;  ///< takes an atomic to come behind placed writes
 };
 
+/// GPUs that reach each other's memory across NVLink: every GPU has the same words, and of each a
+/// part for every GPU that stores to it.
+struct NvlinkProgram {
+  bool present = false;
+  std::uint32_t source = 0;  ///< where a copied payload lies
+  std::uint32_t target = 0;  ///< the peer's word where it goes
+};
+
 /// CPU threads beside the lanes, on the same processing element: each looks at its share of the
 /// queues in turn and does what it finds to be done.
 struct ProxyProgram {
@@ -323,6 +339,7 @@ struct Program {
   std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
+  NvlinkProgram nvlink;
   ProxyProgram proxy;
   KernelProgram kernel;
   /// Hazards that the check of orders finds and that rest on a reading of a library's source:

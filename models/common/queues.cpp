@@ -2,13 +2,16 @@
 
 namespace marrow {
 
-QueueLayout::QueueLayout(const Program& program, std::uint32_t queues, std::uint32_t lanes) {
+QueueLayout::QueueLayout(const Program& program, std::uint32_t queues, std::uint32_t lanes,
+                         std::uint32_t gpus)
+    : gpus_(gpus) {
   constexpr std::uint64_t kAlign = 65536;
   std::uint64_t nic_bytes = 0;
   for (const Region& region : program.regions) {
-    const std::uint64_t parts = region.owner == Owner::kQueue  ? queues
-                                : region.owner == Owner::kLane ? lanes
-                                                               : 1;
+    const std::uint64_t parts = (region.owner == Owner::kQueue  ? queues
+                                 : region.owner == Owner::kLane ? lanes
+                                                                : 1) *
+                                std::uint64_t{gpus};
     const auto [start, used] = [&]() -> std::pair<std::uint64_t, std::uint64_t*> {
       switch (region.memory) {
         case MemoryKind::kGpu:

@@ -102,6 +102,21 @@ Ps L2::load_round_trip_ps(const Access& access, std::uint64_t address) {
   return round_trip_ps;
 }
 
+Ps L2::block_load_ps(std::uint32_t sm, std::uint64_t address, std::uint64_t bytes) {
+  Access access;
+  access.sm = sm;
+  Ps slowest_ps = 0;
+  for (std::uint64_t at = address; at < address + bytes; at += Placement::kLineBytes)
+    slowest_ps = std::max(slowest_ps, load_round_trip_ps(access, at));
+  counters_.loads += (bytes + Placement::kLineBytes - 1) / Placement::kLineBytes;
+  return slowest_ps;
+}
+
+void L2::written_from_peer(std::uint64_t address, std::uint64_t bytes) {
+  for (std::uint64_t at = address; at < address + bytes; at += Placement::kLineBytes)
+    mark_written(0, at);
+}
+
 bool L2::holds(std::uint64_t address) {
   const std::uint64_t line = address / Placement::kLineBytes;
   std::uint64_t& held = held_[line % held_.size()];

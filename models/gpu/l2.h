@@ -54,6 +54,10 @@ class L2 : public sc_core::sc_module {
              std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
 
   Memory& memory() { return memory_; }
+  /// A block's load of so many bytes in a row: the slowest line's round trip.
+  Ps block_load_ps(std::uint32_t sm, std::uint64_t address, std::uint64_t bytes);
+  /// A peer's stores to lines in a row are on their way.
+  void written_from_peer(std::uint64_t address, std::uint64_t bytes);
   /// Round trip between an SM and a line's home, in ps, without variation.
   Ps home_round_trip_ps(std::uint32_t sm, std::uint64_t address) const;
   bool is_far(std::uint32_t sm, std::uint64_t address) const {

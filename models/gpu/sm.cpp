@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/gpu/peer_port.h"
+
 namespace marrow::gpu {
 
 namespace {
@@ -37,6 +39,7 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
                   std::uint32_t number, std::uint32_t peer) {
   auto lane = std::make_unique<Lane>();
   lane->context = context;
+  lane->place = static_cast<std::uint32_t>(lanes_.size());
   lane->number = number;
   lane->warp = warp;
   lane->queue = queue;
@@ -56,16 +59,16 @@ void Sm::run(Lane& lane) {
     if (!lane.in_op) {
       // Between operations a lane may be far ahead; let the rest of the machine catch up.
       if (lane.at_ps > now_ps() + kQuantumPs) {
-        resume_.push(lane.at_ps, static_cast<std::uint32_t>(
-                                     std::find_if(lanes_.begin(), lanes_.end(),
-                                                  [&](const auto& l) { return l.get() == &lane; }) -
-                                     lanes_.begin()));
+        resume_.push(lane.at_ps, lane.place);
         return;
       }
       if (!lane.begin_op(id_)) return;
     }
     const Step& current = lane.context->program->of(lane.op.kind)[lane.pc];
     if (current.op == StepOp::kEnd) {
+      // Nothing beyond the lane completes what it has stored itself.
+      if (lane.posts && lane.context->program->nvlink.present)
+        lane.context->book->completed(lane.queue, lane.index, lane.at_ps);
       lane.end_op();
       if (lane.posts) counters_.messages += lane.lanes;
       lane.at_ps += cycles_ps(static_cast<double>(lane.op.compute_cycles));
@@ -99,6 +102,8 @@ bool Sm::step(Lane& lane, const Step& step) {
       return true;
     case StepOp::kFence:
       return fence_step(lane, step);
+    case StepOp::kPeerCopy:
+      return peer_copy_step(lane, step);
     case StepOp::kLoad:
     case StepOp::kAtomic:
     case StepOp::kSpin:
@@ -122,6 +127,7 @@ void Sm::touched(Lane& lane, std::uint64_t address) {
   if (is_peer(address)) {
     lane.stored_to_peer = true;
     lane.peer_acknowledged_ps = lane.at_ps + l2_cycles_ps(spec_.fence_sys_peer_cycles);
+    if (lane.context->port) lane.context->port->stored(id_, lane.at_ps);
     return;
   }
   const L2& l2 = *lane.context->l2;
@@ -218,6 +224,13 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   if (sys)
     lane.access.least_ps = std::max(lane.access.least_ps, lane.peer_acknowledged_ps - lane.at_ps);
   lane.access.host_stores = sys ? lane.host_stores : lane.at_ps < lane.host_acknowledged_ps;
+  if (sys && lane.context->port) {
+    lane.fence_cycles = 0;
+    lane.host_stores = lane.host_memory_stores = lane.host_entry = false;
+    lane.context->port->fence(id_, lane.access.least_ps, std::max(lane.at_ps, now_ps()),
+                              [this, &lane](Ps end_ps) { resume_at(lane, end_ps); });
+    return false;
+  }
   const bool meets_reads = sys ? lane.context->lanes > 1 || l2.host_poller()
                                : lane.access.host_stores && l2.host_poller();
   lane.fence_cycles = 0;
@@ -231,6 +244,31 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   sc_core::sc_time delay = as_time(lane.at_ps - now_ps());
   tlm::tlm_phase phase = tlm::BEGIN_REQ;
   memory->nb_transport_fw(lane.payload, phase, delay);
+  return false;
+}
+
+void Sm::resume_at(Lane& lane, Ps at_ps) {
+  lane.at_ps = at_ps;
+  resume_.push(std::max(at_ps, now_ps()), lane.place);
+}
+
+bool Sm::peer_copy_step(Lane& lane, const Step& step) {
+  const Program& program = *lane.context->program;
+  const std::uint32_t target = program.nvlink.target;
+  PeerCopy copy;
+  copy.form = step.bulk ? PeerCopy::Form::kBulk : PeerCopy::Form::kStores;
+  copy.sm = id_;
+  copy.peer = lane.peer;
+  copy.threads = step.count;
+  copy.unroll = step.unroll;
+  copy.joins = step.joins;
+  copy.source = lane.address_of(program.nvlink.source, lane.index, false);
+  copy.target = peer_offset(lane.address_of(target, lane.index, true));
+  copy.wrap_bytes = program.regions[program.words[target].region].stride_bytes;
+  copy.bytes = lane.op.bytes;
+  copy.done = [this, &lane](Ps issued_ps) { resume_at(lane, issued_ps); };
+  lane.stored_to_peer = true;
+  lane.context->port->copy(std::move(copy), std::max(lane.at_ps, now_ps()));
   return false;
 }
 

@@ -45,6 +45,7 @@ class Sm : public sc_core::sc_module {
 
  private:
   struct Lane : marrow::Lane {
+    std::uint32_t place = 0;   ///< among the SM's lanes
     bool alone = false;        ///< no other lane uses the queue
     bool alone_on_pe = false;  ///< there is no other lane
     // What a fence must wait for: where stores and atomics went since the last one.
@@ -70,6 +71,9 @@ class Sm : public sc_core::sc_module {
   void store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
              std::uint32_t bytes);
   bool fence_step(Lane& lane, const Step& step);
+  bool peer_copy_step(Lane& lane, const Step& step);
+  /// The lane goes on at that time, which the model's time may not have reached.
+  void resume_at(Lane& lane, Ps at_ps);
   void touched(Lane& lane, std::uint64_t address);
   tlm::tlm_sync_enum nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);

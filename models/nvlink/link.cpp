@@ -59,6 +59,7 @@ Link::Link(sc_core::sc_module_name name, const NvlinkSpec& spec) : sc_module(nam
 
 void Link::reset(std::uint64_t seed) {
   out_.free_ps = in_.free_ps = 0;
+  out_.copies = in_.copies = false;
   store_arrives_ps_.clear();
   random_ = Random(seed);
 }
@@ -74,14 +75,26 @@ Ps Link::count(Direction& direction, std::uint64_t payload_bytes) {
 
 Ps Link::send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const char* what) {
   const Ps start_ps = std::max(at_ps, direction.free_ps);
-  direction.free_ps = start_ps + count(direction, payload_bytes);
+  const Ps length_ps = count(direction, payload_bytes);
+  direction.free_ps = start_ps + (direction.copies ? 2 : 1) * length_ps;
   if (observer_ && observer_->wants_activity())
     observer_->on_activity({direction.name.c_str(), what, start_ps, direction.free_ps});
   return start_ps;
 }
 
+Ps Link::copy_wait_ps() {
+  // What waits varies evenly between nothing and twice the mean.
+  const double bytes = 2 * random_.unit() * spec_.copy_queue_bytes;
+  return ps_from_ns(train_ns(spec_, static_cast<std::uint64_t>(bytes)));
+}
+
+Ps Link::waits_out_ps(Ps at_ps) {
+  return std::max<Ps>(out_.free_ps - at_ps, 0) + (out_.copies ? copy_wait_ps() : 0);
+}
+
 Ps Link::send_out(Ps at_ps, std::uint64_t payload_bytes, const char* what) {
-  return send(out_, at_ps, payload_bytes, what);
+  const Ps start_ps = send(out_, at_ps, payload_bytes, what);
+  return out_.copies ? start_ps + copy_wait_ps() : start_ps;
 }
 
 Ps Link::send_in(Ps at_ps, std::uint64_t payload_bytes, const char* what) {
@@ -141,7 +154,7 @@ tlm::tlm_sync_enum Link::answer_arrives(tlm::tlm_generic_payload& payload, tlm::
 }
 
 void Link::clear_counters() {
-  for (Direction* d : {&out_, &in_}) *d = {d->name, d->free_ps};
+  for (Direction* d : {&out_, &in_}) *d = {d->name, d->free_ps, d->copies};
 }
 
 void Link::report(CounterSink& sink) const {

@@ -5,6 +5,7 @@
 #include <tlm_utils/simple_initiator_socket.h>
 #include <tlm_utils/simple_target_socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <systemc>
@@ -38,6 +39,13 @@ class Link : public sc_core::sc_module {
   /// Reserves one direction from at_ps on; the time at which the first byte leaves.
   Ps send_out(Ps at_ps, std::uint64_t payload_bytes, const char* what);
   Ps send_in(Ps at_ps, std::uint64_t payload_bytes, const char* what);
+  /// A copy engine keeps the direction busy from now on, or no longer: others get half of it, and
+  /// wait behind what it has there.
+  void copies_out(bool busy) { out_.copies = busy; }
+  void copies_in(bool busy) { in_.copies = busy; }
+  Ps free_out_ps() const { return out_.free_ps; }
+  /// What a train that wants to leave at that time waits.
+  Ps waits_out_ps(Ps at_ps);
   /// From the L2 to its visibility in the peer's, over idle links.
   Ps store_ps() const { return ps_from_ns(spec_.store_ns); }
   /// A load's round trip between idle L2s, its data included; drawn anew each time and counted.
@@ -50,6 +58,7 @@ class Link : public sc_core::sc_module {
   struct Direction {
     std::string name;
     Ps free_ps = 0;
+    bool copies = false;
     std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
     Ps busy_ps = 0;
   };
@@ -68,6 +77,8 @@ class Link : public sc_core::sc_module {
     return to_gpu->transport_dbg(payload);
   }
   /// Adds a train to what has been sent; the time it occupies.
+  /// What the copy engine has in front of a packet.
+  Ps copy_wait_ps();
   Ps count(Direction& direction, std::uint64_t payload_bytes);
   Ps send(Direction& direction, Ps at_ps, std::uint64_t payload_bytes, const char* what);
 

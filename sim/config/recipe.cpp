@@ -32,7 +32,9 @@ const Names<Value> kValueNames = {{"0", Value::kZero},
                                   {"register_next", Value::kRegisterNext},
                                   {"completed", Value::kCompleted},
                                   {"version", Value::kVersion},
-                                  {"submitted", Value::kSubmitted}};
+                                  {"submitted", Value::kSubmitted},
+                                  {"waits", Value::kWaits},
+                                  {"signals", Value::kSignals}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -56,7 +58,8 @@ const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
 const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree}, {"completed", Until::kCompleted},
                                   {"reached", Until::kReached},    {"signalled", Until::kSignalled},
                                   {"answered", Until::kAnswered},  {"present", Until::kPresent},
-                                  {"advanced", Until::kAdvanced},  {"ended", Until::kEnded}};
+                                  {"advanced", Until::kAdvanced},  {"ended", Until::kEnded},
+                                  {"replied", Until::kReplied}};
 const Names<CopyWay> kCopyNames = {{"to_host", CopyWay::kToHost},
                                    {"from_host", CopyWay::kFromHost},
                                    {"in_host", CopyWay::kInHost}};
@@ -108,7 +111,7 @@ class Reader {
                 "depth",      "queues",      "regions",       "words",   "parts",     "put",
                 "put_signal", "get",         "atomic",        "fence",   "quiet",     "wait",
                 "barrier",    "consumer",    "peer_consumer", "nic",     "placed_by", "proxy",
-                "kernel",     "readings"});
+                "kernel",     "readings",    "nvlink"});
     recipe_.file = root_.file();
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
@@ -133,9 +136,15 @@ class Reader {
       recipe_.program.one_queue = root_.at("queues").text() == "one_by_peer";
     const auto consumer = root_.find("consumer");
     const auto nic = root_.find("nic");
-    if (!consumer == !nic)
-      root_.fail("a recipe says what takes its entries: `nic:` or `consumer:`",
-                 consumer ? "keep one of them" : "add one of them");
+    const auto nvlink = root_.find("nvlink");
+    if (int{consumer.has_value()} + int{nic.has_value()} + int{nvlink.has_value()} != 1)
+      root_.fail("a recipe says what takes its entries: `nic:`, `consumer:` or `nvlink:`",
+                 consumer || nic ? "keep one of them" : "add one of them");
+    if (nvlink) {
+      nvlink->only({"source", "target"});
+      recipe_.program.nvlink = {true, word(nvlink->at("source")), word(nvlink->at("target"))};
+      recipe_.program.words[recipe_.program.nvlink.target].consumer_reads = true;
+    }
     if (nic)
       if (auto transport = nic->find("transport"))
         recipe_.program.nic.dc = pick(*transport, Names<bool>{{"dc", true}, {"rc", false}});
@@ -551,6 +560,10 @@ class Reader {
     if (submits && !recipe_.program.kernel.present)
       root_.fail("a step submits to the GPU, or waits for its end, and no word tells that end",
                  "add `kernel: {done: WORD}`");
+    if (step.op == StepOp::kPeerCopy && !recipe_.program.nvlink.present)
+      root_.fail("a block copies a payload to a peer", "add `nvlink:`");
+    if (step.at_peer && !recipe_.program.nvlink.present)
+      root_.fail("a step goes to a peer's word", "add `nvlink:`");
     if (step.op == StepOp::kCopy && !recipe_.program.on_cpu)
       root_.fail("a payload is copied by a CPU thread", "add `runs_on: cpu`");
   }
@@ -803,6 +816,16 @@ class Reader {
       if (node.text() != "kernel") node.fail("what is launched is a kernel", "write: kernel");
       return step;
     }
+    if (kind == "copy" && node.is_map()) {
+      node.only({"by", "threads", "unroll", "joins"});
+      if (auto unroll = node.find("unroll"))
+        step.unroll = static_cast<std::uint32_t>(whole(*unroll, 1, 64));
+      if (auto joins = node.find("joins")) step.joins = joins->boolean();
+      step.op = StepOp::kPeerCopy;
+      step.bulk = pick(node.at("by"), Names<bool>{{"stores", false}, {"bulk", true}});
+      step.count = static_cast<std::uint32_t>(whole(node.at("threads"), 1, 1024));
+      return step;
+    }
     if (kind == "copy") {
       step.op = StepOp::kCopy;
       step.copy = pick(node, kCopyNames);
@@ -843,12 +866,17 @@ class Reader {
       return step;
     }
     step.word = word(node.at("word"));
+    if (auto at = node.find("at")) {
+      step.at_peer = pick(*at, Names<bool>{{"peer", true}, {"self", false}});
+      // What a GPU's peers reach is never a lane's own.
+      if (step.at_peer) recipe_.program.words[step.word].consumer_reads = true;
+    }
     if (kind == "load") {
-      node.only({"id", "word", "result", "wait", "acquire"});
+      node.only({"id", "word", "at", "result", "wait", "acquire"});
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
-      node.only({"id", "word", "bytes", "count", "value", "of", "entry", "immediate"});
+      node.only({"id", "word", "at", "bytes", "count", "value", "of", "entry", "immediate"});
       step.op = StepOp::kStore;
       if (auto immediate = node.find("immediate"))
         step.immediate = pick(*immediate, Names<bool>{{"yes", true}, {"no", false}});
@@ -881,7 +909,7 @@ class Reader {
       if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
         step.operand = known_reg(node.at("of"));
     } else if (kind == "atomic") {
-      node.only({"id", "word", "op", "value", "of", "result", "wait", "acquire"});
+      node.only({"id", "word", "at", "op", "value", "of", "result", "wait", "acquire"});
       step.op = StepOp::kAtomic;
       step.atomic = pick(node.at("op"), kAtomicNames);
       if (step.atomic == AtomicOp::kCas)
@@ -897,7 +925,7 @@ class Reader {
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "of", "ahead", "behind", "retry", "acquire"});
+      node.only({"id", "word", "at", "until", "of", "ahead", "behind", "retry", "acquire"});
       if (auto behind = node.find("behind"))
         step.block = static_cast<std::uint32_t>(whole(*behind, 0, 1 << 20));
       if (auto ahead = node.find("ahead"))

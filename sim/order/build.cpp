@@ -56,6 +56,9 @@ Builder::Builder(const Program* recipe, const Setup& setup) : setup_(setup) {
         if (step.op == StepOp::kCopy)
           throw InputError(recipe->protocol, "copies of payloads are not carried out here",
                            "check it with choices that copy nothing (nic_memory: gpu)");
+    if (recipe->nvlink.present)
+      throw InputError(recipe->protocol, "its puts go across NVLink, which is not carried out here",
+                       "write the steps of both sides by hand in a litmus file");
     recipe_ = *recipe;
     recipe_->depth = setup.depth;
     if (recipe_->proxy.ring_depth > 0) recipe_->proxy.ring_depth = setup.depth;

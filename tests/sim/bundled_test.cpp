@@ -53,7 +53,8 @@ TEST_F(Bundled, RecipesRunWithEveryChoiceAndTheirMessagesTile) {
       SCOPED_TRACE(text(file, choices));
       ++combinations;
       const config::Recipe recipe = config::load_recipe(file, choices);
-      if (recipe.program.nic.present) continue;  // far_side_test has those
+      if (recipe.program.nic.present) continue;     // far_side_test has those
+      if (recipe.program.nvlink.present) continue;  // peers_test has those
       // Two lanes share a queue, so entries are also announced by the other lane; one is alone.
       const Journeys journeys =
           replay(machine, recipe, {{0, 0, puts(41)}, {2, 0, puts(41)}, {4, 1, puts(41)}}, kDrawn);
@@ -85,7 +86,7 @@ TEST_F(Bundled, RecipesKeepTheRingsOrderPastItsEnd) {
   for (const std::string& file : files_of("protocols")) {
     SCOPED_TRACE(file);
     config::Recipe recipe = config::load_recipe(file, {});
-    if (recipe.program.nic.present) continue;
+    if (recipe.program.nic.present || recipe.program.nvlink.present) continue;
     const std::uint64_t depth = recipe.program.depth;
     const Journeys journeys = replay(machine, recipe, {{0, 0, puts(depth + 300, 0)}}, kDrawn);
     ASSERT_EQ(journeys.all.size(), depth + 300);

@@ -28,6 +28,10 @@ constexpr Measurement kMeasurements[] = {
     {{"peers", "other GPUs: load, store, fence, atomic, put, bandwidth"}, measure_peers},
     {{"peers_loaded", "other GPUs: many puts at once, beside copies and kernels"},
      measure_peers_loaded},
+    {{"peers_others", "the same by other blocks and sizes, to hold predictions against"},
+     measure_peers_others},
+    {{"peers_fences", "other GPUs: system fences beside other SMs' stores, shares of the link"},
+     measure_peers_fences},
 };
 
 Object header_of(Context& context, const Options& options, int gpus,

@@ -126,8 +126,9 @@ std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, c
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
   constexpr std::string_view kKeys[] = {
-      "name",       "protocol",   "choices", "warps", "queues",    "puts_per_warp", "bytes",
-      "wait_every", "gap_cycles", "sms",     "does",  "peer_does", "senders"};
+      "name",    "protocol",   "choices",       "warps",     "queues", "puts_per_warp",
+      "bytes",   "wait_every", "gap_cycles",    "sms",       "does",   "peer_does",
+      "senders", "gpus",       "nvlink_copies", "l2_readers"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -172,6 +173,44 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
         lane.peer = 0;
         run.lanes.push_back(lane);
       }
+  }
+  if (const YAML::Node gpus = fields.get("gpus")) {
+    // As many warps on each GPU. Warp w of GPU g and warp w of GPU g xor d are partners, and d goes
+    // through the other GPUs with w.
+    const std::uint64_t many = fields.whole("gpus", 2, 16);
+    if ((many & (many - 1)) != 0 || fields.get("senders") || fields.get("peer_does"))
+      throw InputError(place(path, gpus.Mark()), fmt::format("gpus: {}", many),
+                       "write 2, 4, 8 or 16, without senders and peer_does: all do the same");
+    const std::vector<Lane> alike = std::exchange(run.lanes, {});
+    for (std::uint32_t pe = 0; pe < many; ++pe)
+      for (Lane lane : alike) {
+        lane.peer = pe ^ (1 + lane.warp % static_cast<std::uint32_t>(many - 1));
+        lane.warp = static_cast<std::uint32_t>(run.lanes.size());
+        lane.pe = pe;
+        run.lanes.push_back(lane);
+      }
+  }
+  if (const YAML::Node copies = fields.get("nvlink_copies")) {
+    if (!copies.IsSequence())
+      throw InputError(place(path, copies.Mark()), "nvlink_copies: is not a list",
+                       "write [[0, 1]] for copies from GPU 0 to GPU 1");
+    for (const YAML::Node& copy : copies) {
+      if (!copy.IsSequence() || copy.size() != 2)
+        throw InputError(place(path, copy.Mark()), "nvlink_copies: holds no pair of GPUs",
+                         "write [[0, 1]] for copies from GPU 0 to GPU 1");
+      const auto gpu = [&](int i) {
+        return static_cast<std::uint32_t>(whole_of(path, copy[i], "nvlink_copies", 0, 15));
+      };
+      run.nvlink_copies.push_back({gpu(0), gpu(1)});
+    }
+  }
+  if (const YAML::Node readers = fields.get("l2_readers")) {
+    if (!readers.IsSequence())
+      throw InputError(place(path, readers.Mark()), "l2_readers: is not a list",
+                       "write [0] for GPU 0");
+    for (const YAML::Node& gpu : readers)
+      run.l2_readers.push_back(
+          static_cast<std::uint32_t>(whole_of(path, gpu, "l2_readers", 0, 15)));
   }
   const bool script = static_cast<bool>(fields.get("does"));
   if (const YAML::Node peer = fields.get("peer_does"); peer && !script)

@@ -119,6 +119,8 @@ void measure_copy_engine(Context& context);
 void measure_launch(Context& context);
 void measure_peers(Context& context);
 void measure_peers_loaded(Context& context);
+void measure_peers_others(Context& context);
+void measure_peers_fences(Context& context);
 
 SideMap find_sides(Context& context);
 double measure_none(Context& context);

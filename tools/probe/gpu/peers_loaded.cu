@@ -343,9 +343,33 @@ void measure_pair(Context& context, int peer) {
                            {blocks, bytes, tokens, false, Beside::kNothing, form});
 }
 
-}  // namespace
+/// Between and beyond those: for holding predictions against what nothing was fitted to.
+void measure_others(Context& context, int peer) {
+  Loaded loaded(context, peer);
+  const auto put = [&](Case the) {
+    the.items = the.blocks;
+    loaded.measure("peer_puts_rtt", "peer_puts_issue", the);
+  };
+  for (const std::size_t bytes : {256u, 2048u, 16384u, 32768u})
+    for (const int blocks : {2, 8, 32, 96})
+      put({blocks, bytes, 1, false, Beside::kNothing, Form::kStores});
+  for (const std::size_t bytes : {2048u, 32768u})
+    for (const int blocks : {8, 32}) {
+      put({blocks, bytes, 1, true, Beside::kNothing, Form::kStores});
+      put({blocks, bytes, 1, false, Beside::kNothing, Form::kBulk});
+    }
+  for (const Beside beside :
+       {Beside::kCopyTo, Beside::kCopyFrom, Beside::kBusyHere, Beside::kBusyThere})
+    for (const int blocks : {4, 48}) put({blocks, 1024, 1, false, beside, Form::kStores});
+  for (const Form form : {Form::kStores, Form::kBulk})
+    for (const std::size_t bytes : {5120u, 10240u})
+      for (const int tokens : {96, 480})
+        for (const int blocks : {24, 48})
+          loaded.measure("peer_dispatch_rtt", "peer_dispatch_issue",
+                         {blocks, bytes, tokens, false, Beside::kNothing, form});
+}
 
-void measure_peers_loaded(Context& context) {
+void for_each_peer(Context& context, void (*measure)(Context&, int)) {
   int gpus = 0;
   MARROW_CUDA(cudaGetDeviceCount(&gpus));
   const int mine = context.device_number();
@@ -353,9 +377,14 @@ void measure_peers_loaded(Context& context) {
     int can = 0;
     if (peer != mine) MARROW_CUDA(cudaDeviceCanAccessPeer(&can, mine, peer));
     if (!can) continue;
-    measure_pair(context, peer);
+    measure(context, peer);
     if (context.quick()) return;
   }
 }
+
+}  // namespace
+
+void measure_peers_loaded(Context& context) { for_each_peer(context, measure_pair); }
+void measure_peers_others(Context& context) { for_each_peer(context, measure_others); }
 
 }  // namespace marrow::probe
