@@ -577,7 +577,7 @@ void Machine::run(const RunSetup& setup) {
   if (fabric_) fabric_->set_observer(nullptr);
   if (nvlink_) nvlink_->set_observer(nullptr);
   if (consumer) consumer->set_observer(nullptr);
-  if (!complaint().empty() || stuck())
+  if (!complaint().empty() || is_stuck())
     for (JourneyBook& book : books) book.abandon();
   if (failure) throw *failure;
   if (!complaint().empty())

@@ -252,6 +252,9 @@ Operand Builder::operand(const At& at, const Step& step, Value value) const {
       return {kCompletedReg, 1, 0};
     case Value::kSubmitted:
       return {-1, 1, at.entries};
+    case Value::kWaits:
+    case Value::kSignals:
+      break;  // only recipes across NVLink have them
     case Value::kRegister:
       return {reg(step.operand), 1, 0};
     case Value::kRegisterNext:
@@ -494,6 +497,8 @@ void Builder::lower_step(const At& at, const Step& step) {
         case Until::kAdvanced:
           wanted = {reg(step.reg), 1, 1};
           break;
+        case Until::kReplied:
+          break;  // only recipes across NVLink have it
         case Until::kAnswered: {
           if (out_.threads[t].proxy) {
             lower_answer(t, false);
