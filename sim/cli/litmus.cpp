@@ -88,13 +88,7 @@ int litmus(const Arguments& arguments) {
       as_expected &= order::as_expected(litmus, verdict);
       programs.push_back({std::move(litmus), std::move(verdict)});
     }
-  if (!arguments.json.empty()) {
-    AtomicFile file(arguments.json);
-    file.stream() << order::to_json(programs).dump(2, ' ', false,
-                                                   nlohmann::json::error_handler_t::replace)
-                  << '\n';
-    file.commit();
-  }
+  if (!arguments.json.empty()) write_json(arguments.json, order::to_json(programs));
   const auto wanted = [&](const std::string& name) {
     return arguments.witnesses.empty() ||
            std::find(arguments.witnesses.begin(), arguments.witnesses.end(), name) !=
