@@ -14,6 +14,7 @@
 #include "sim/order/check.h"
 #include "sim/order/draw.h"
 #include "sim/order/mutants.h"
+#include "traces/atomic_file.h"
 
 namespace marrow::cli {
 

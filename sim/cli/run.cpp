@@ -338,6 +338,7 @@ int compare(const Arguments& arguments) {
                "until its lane goes\non (the next kernel's start): median, and how many times the "
                "least\n\n";
   results::write_table(std::cout, comparison);
+  orders.show();
   std::string with, without;
   for (const std::string& name : comparison.protocols())
     (to_nic[name] ? with : without) += (to_nic[name] ? with : without).empty() ? name : ", " + name;
@@ -345,7 +346,6 @@ int compare(const Arguments& arguments) {
     std::cout << "\nNot the same work: " << without
               << " ends where a consumer in a NIC's place has completed the entry, " << with
               << " goes through\nthe NIC and the wire to the far side and back.\n";
-  orders.show();
   return 0;
 }
 
@@ -407,10 +407,10 @@ int run(const Arguments& arguments) {
   sim::ReplayOptions& options = replay.options;
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
   std::set<std::string> protocols;
+  OrderCheck orders(arguments);
   config::Provenance provenance;
   provenance.add(parameters);
   SetsInUse in_use;
-  OrderCheck orders(arguments);
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     protocols.insert(recipe.program.protocol);
     provenance.add(recipe);

@@ -309,6 +309,8 @@ std::uint16_t Builder::table_of(const At& at, std::uint32_t w) {
           l = location(table.depth > 1 ? fmt::format("{}[{}].q{}", word.name, i, q)
                                        : fmt::format("{}.q{}", word.name, q),
                        home);
+        if (per_slot && p.proxy.present && word.region == p.words[p.proxy.announcement].region)
+          out_.locations[l].request = true;
         table.locations.push_back(l);
       }
     }
@@ -1246,13 +1248,7 @@ OrderProgram Builder::finish() {
   for (std::size_t l = 0; l < n; ++l) {
     Location& location = out_.locations[l];
     for (int reader : reads[l])
-      for (int writer : writes[l]) {
-        location.shared |= reader != writer;
-        if (reader == writer || reader == kNic || writer == kNic) continue;
-        const Thread &r = out_.threads[static_cast<std::size_t>(reader)],
-                     &w = out_.threads[static_cast<std::size_t>(writer)];
-        location.beside |= r.on == MemoryKind::kGpu && r.node == w.node && r.on == w.on;
-      }
+      for (int writer : writes[l]) location.shared |= reader != writer;
     if (location.shared && loaded.count(static_cast<std::uint16_t>(l))) {
       location.history = histories++;
       if (histories > static_cast<int>(kMostHistories))

@@ -28,10 +28,12 @@ bool waits_by_itself(const Program& p) {
 
 /// Does a plain put end the receiver's wait: by an immediate, or by the data itself?
 bool tells_receiver(const Program& p) {
+  const auto& wait = p.of(OpKind::kWait);
   const auto& put = p.of(OpKind::kPut);
-  return p.nic.receives == kNoWord
-             ? p.nic.signal == kNoWord
-             : std::any_of(put.begin(), put.end(), [](const Step& s) { return s.immediate; });
+  if (std::any_of(wait.begin(), wait.end(),
+                  [&](const Step& s) { return s.op == StepOp::kPoll && s.word == p.nic.receives; }))
+    return std::any_of(put.begin(), put.end(), [](const Step& s) { return s.immediate; });
+  return p.nic.signal == kNoWord || p.nic.receives != kNoWord;
 }
 
 /// Without the operations that a run does not use.

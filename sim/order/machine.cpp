@@ -78,7 +78,7 @@ std::int8_t Machine::level_for(std::uint32_t t, std::uint16_t l, Scope scope) co
     case Scope::kCta:
       return cta;
     case Scope::kGpu:  // gpu-home
-      return own_home(t, l) ? kAtHome : has_neighbour_[t] && program_.locations[l].beside ? 2 : cta;
+      return own_home(t, l) ? kAtHome : on_its_gpu(t, l) ? 2 : cta;
     case Scope::kSys:
       return kAtHome;
   }
@@ -696,7 +696,7 @@ bool Machine::take(State& s, const Transition& transition, Log& log) const {
         if (log.lines)
           say(log, "",
               fmt::format("{}'s store to {} is seen in its CTA", thread_name(t), where.name));
-      } else if (p.level < 2 && has_neighbour_[t] && where.beside && !own_home(t, p.location)) {
+      } else if (p.level < 2 && on_its_gpu(t, p.location) && !own_home(t, p.location)) {
         p.level = 2;
         if (log.lines)
           say(log, "",

@@ -137,6 +137,10 @@ class Machine {
   std::uint16_t location(const State& s, std::uint32_t t, const Op& op) const;
   bool same_cta(std::uint32_t a, std::uint32_t b) const;
   bool own_home(std::uint32_t t, std::uint16_t l) const;
+  /// Are there lanes of other CTAs that may see a store on its way, and answer for it?
+  bool on_its_gpu(std::uint32_t t, std::uint16_t l) const {
+    return has_neighbour_[t] && !program_.locations[l].request;
+  }
   std::int8_t level_for(std::uint32_t t, std::uint16_t l, Scope scope) const;
   Word16 seen(const State& s, std::uint32_t t, std::uint16_t l, bool* in_flight) const;
   void observe(State& s, std::uint32_t t, std::uint16_t l) const;

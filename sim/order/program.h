@@ -27,9 +27,9 @@ struct Location {
   bool bell = false;      ///< a NIC's register
   bool uncached = false;  ///< a CPU's stores there stay behind its earlier ones
   // Derived by finish():
-  bool shared = false;  ///< read by somebody else than its only writer, or written by two
-  bool beside = false;  ///< read by another lane of its writer's GPU
-  int history = -1;     ///< where a lane may read an older value: number of its history
+  bool shared = false;   ///< read by somebody else than its only writer, or written by two
+  bool request = false;  ///< of a proxy's request: no other lane looks at it, nor answers for it
+  int history = -1;      ///< where a lane may read an older value: number of its history
 };
 
 /// scale * register + add; without a register just add.

@@ -31,7 +31,8 @@ class CheckOrder : public Command {
     EXPECT_EQ(result.code, 0) << result.err;
     std::set<std::string> found;
     if (result.code != 0) return found;
-    for (const auto& hazard : json("run.json").at("order").at(0).at("hazards")) {
+    const auto told = json("run.json");
+    for (const auto& hazard : told.at("order").at(0).at("hazards")) {
       const std::string key =
           hazard.at("hazard").get<std::string>() + " " + hazard.at("rule").get<std::string>();
       found.insert(key + (hazard.at("happened") ? " happened" : ""));
@@ -176,7 +177,7 @@ TEST_F(CheckOrder, SeesNothingHappenThatTheExhaustiveSearchCallsImpossible) {
     for (const char* bytes : {"8", "16384", "1048576"})
       for (const char* seed : {"1", "2"}) {
         work.bytes = bytes;
-        work.queues = "2";
+        work.queues = "1";  // signals of two queues have no order, and a wait only counts them
         for (const std::string& hazard :
              hazards(work, {"--seed", seed, "--caller", "acquires", "--only", "r"}))
           EXPECT_EQ(hazard.find("happened"), std::string::npos)

@@ -44,7 +44,7 @@ TEST_F(LitmusCommand, ChecksARecipeAndSaysWhatAWeakerFenceOpens) {
 TEST_F(LitmusCommand, RefusesWhatItCannotDo) {
   for (const Arguments& arguments :
        {Arguments{"litmus", path("none.yaml")}, Arguments{"litmus", "--witness", "no-such"},
-        Arguments{"litmus", "--recipe", "gin-proxy"},
+        Arguments{"litmus", "--recipe", "host-initiated", "--set", "protocol.nic_memory=host"},
         Arguments{"litmus", "--recipe", "gdaki", "--set", "gpu.sm.clock_ghz=1"}}) {
     const Result result = marrow(arguments);
     EXPECT_EQ(result.code, 2) << result.out;
