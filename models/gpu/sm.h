@@ -38,6 +38,8 @@ class Sm : public sc_core::sc_module {
                 std::uint32_t lane = 0, std::uint32_t peer = 0);
   /// Before each run: no lanes, noise from this seed.
   void reset(std::uint64_t seed);
+  /// What its lanes wait for while nothing moves.
+  void waits(std::vector<Wait>& all) const;
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
 
