@@ -408,10 +408,12 @@ void Machine::run(const RunSetup& setup) {
   std::array<std::uint8_t, 256> payload{};
   for (std::uint32_t number = 0; number < pes; ++number) {
     ProcessingElement& pe = *pes_[number];
-    const std::uint64_t seed = setup.seed + number * 1000;
-    placements[number].draw(
-        std::max({layout.gpu_bytes(), layout.peer_bytes(), std::uint64_t{4096}}), sm_count, seed,
-        spec_.gpu.distance_spread_cycles);
+    // A GPU without lanes holds the consumer's words alone.
+    const bool only_memory = number > 0 && lanes_of_pe[number] == 0 && layout.peer_bytes() > 0;
+    const std::uint64_t seed = setup.seed + (only_memory ? 0 : number * 1000);
+    const std::uint64_t bytes = only_memory ? layout.peer_bytes() : layout.gpu_bytes();
+    placements[number].draw(std::max<std::uint64_t>(bytes, 4096), sm_count, seed,
+                            spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
     books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
     books[number].follow(setup.order, number, program.depth);

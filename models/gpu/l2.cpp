@@ -114,7 +114,7 @@ Ps L2::block_load_ps(std::uint32_t sm, std::uint64_t address, std::uint64_t byte
 
 void L2::written_from_peer(std::uint64_t address, std::uint64_t bytes) {
   for (std::uint64_t at = address; at < address + bytes; at += Placement::kLineBytes)
-    mark_written(0, at);
+    mark_written(at);
 }
 
 bool L2::holds(std::uint64_t address) {
