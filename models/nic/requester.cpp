@@ -7,10 +7,12 @@
 namespace marrow::nic {
 
 Requester::Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
-                     ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric)
+                     MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
+                     wire::Fabric& fabric)
     : sc_module(name),
       spec_(spec),
       dma_(dma),
+      engine_(engine),
       contexts_(contexts),
       translations_(translations),
       fabric_(fabric),
@@ -24,7 +26,6 @@ void Requester::start(const Connections& connections) {
   ++run_;
   turns_.clear();
   fetches_ = 0;
-  engine_free_ps_ = 0;
   complaint_.clear();
 }
 
@@ -131,25 +132,17 @@ void Requester::fetch(std::uint32_t q, Ps at_ps) {
 void Requester::dma_done(Dma& dma, Ps at_ps) {
   switch (dma.purpose) {
     case Dma::Purpose::kEntries: {
-      --fetches_;
       queues_[dma.queue].fetching = false;
+      const std::uint64_t before = counters_.messages;
       entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
-      // Round robin: those that wait go first.
-      while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
-        const std::uint32_t next = turns_.front();
-        turns_.pop_front();
-        queues_[next].waiting = false;
-        if (!queues_[next].failed) fetch(next, at_ps);
-      }
+      // Its room in the NIC is free again once its last entry has been taken up.
+      if (counters_.messages == before || !engine_.end_fetch()) release_fetch(at_ps);
       activate(dma.queue, at_ps);
       return;
     }
     case Dma::Purpose::kGather: {
-      Queue& queue = queues_[dma.queue];
-      const auto it =
-          std::lower_bound(queue.sent.begin(), queue.sent.end(), dma.index,
-                           [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
-      if (it == queue.sent.end() || it->message.index != dma.index) return;  // flushed meanwhile
+      Sent* const it = find(dma.queue, dma.index);
+      if (it == nullptr) return;  // flushed meanwhile
       it->message.value = dma.head();
       it->ready = true;
       it->last_ps = at_ps + ps_from_ns(spec_.transmit_ns);
@@ -181,6 +174,25 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
   }
 }
 
+void Requester::release_fetch(Ps at_ps) {
+  --fetches_;
+  // Round robin: those that wait go first.
+  while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+    const std::uint32_t next = turns_.front();
+    turns_.pop_front();
+    queues_[next].waiting = false;
+    if (!queues_[next].failed) fetch(next, at_ps);
+  }
+}
+
+Requester::Sent* Requester::find(std::uint32_t q, std::uint64_t index) {
+  std::deque<Sent>& sent = queues_[q].sent;
+  const auto it = std::lower_bound(
+      sent.begin(), sent.end(), index,
+      [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
+  return it == sent.end() || it->message.index != index ? nullptr : &*it;
+}
+
 void Requester::entries_here(std::uint32_t q, std::uint64_t index,
                              std::span<const std::uint8_t> bytes, Ps at_ps) {
   Queue& queue = queues_[q];
@@ -206,7 +218,9 @@ void Requester::entries_here(std::uint32_t q, std::uint64_t index,
 
 Ps Requester::context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps) {
   Ps spent_ps = ps_from_ns(spec_.translate_ns);
-  if (!contexts_.look(q)) spent_ps += ps_from_ns(spec_.miss_ns);
+  // A DC initiator has a context of its own, wherever it goes.
+  const std::uint32_t far = to_.program->nic.dc ? to_.port : to_.peers[q];
+  if (!contexts_.look(to_.context(far, q))) spent_ps += ps_from_ns(spec_.miss_ns);
   if (address != 0 && !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
     spent_ps += ps_from_ns(spec_.miss_ns);
   return at_ps + spent_ps;
@@ -236,18 +250,10 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     return blocks(entry.ds);
   }
   ++counters_.messages;
-  // A queue's own interval holds up that queue alone.
-  const Ps turn_ps = std::max(at_ps + ps_from_ns(spec_.decode_ns), engine_free_ps_);
-  engine_free_ps_ = turn_ps + ps_from_ns(spec_.message_interval_ns);
-  const Ps begin_ps = std::max(turn_ps, queue.free_ps);
-  queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
-  Flight* f = to_.book->message(q, index);
-  if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
-  const bool gathers =
-      !request.is_inline && request.bytes > 0 &&
-      (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
-  Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
+  sent.gathers = !request.is_inline && request.bytes > 0 &&
+                 (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
+  sent.source = request.laddr;
   sent.opcode = request.opcode;
   sent.asks = request.fm_ce_se & kCqUpdate;
   wire::Message& message = sent.message;
@@ -261,8 +267,7 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   if (to_.program->nic.dc && request.av.form != AddressVector::Form::kNone) {
     message.to = request.av.destination;
     // The initiator connects anew where the last destination has been let go.
-    if (queue.dc_peer != message.to || queue.sent.empty())
-      ready_ps += ps_from_ns(spec_.dc_connect_ns);
+    sent.connects = queue.dc_peer != message.to || queue.sent.empty();
     queue.dc_peer = message.to;
   }
   switch (request.opcode) {
@@ -300,17 +305,34 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   if (request.is_inline)
     std::copy_n(request.inline_data.data(), std::min<std::size_t>(request.inline_data.size(), 8),
                 reinterpret_cast<std::uint8_t*>(&message.value));
-  if (f && f->translated_ps < 0) f->translated_ps = ready_ps;
-  sent.ready = !gathers;
-  sent.first_ps = sent.last_ps = ready_ps + ps_from_ns(spec_.transmit_ns);
   queue.sent.push_back(sent);
-  if (gathers) {
-    Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
-    dma_.read(dma, ready_ps, request.laddr, request.bytes);
-  } else {
-    drain(q);
-  }
+  engine_.send({q, sent.message.index, false}, at_ps);
   return blocks(entry.ds);
+}
+
+void Requester::turn(const MessageEngine::Turn& turn, Ps at_ps) {
+  const std::uint32_t q = turn.queue;
+  if (turn.ends_fetch) release_fetch(at_ps);
+  Sent* const sent = find(q, turn.index);
+  if (sent == nullptr) return;  // flushed meanwhile
+  Queue& queue = queues_[q];
+  // A queue's own interval holds up that queue alone.
+  const Ps begin_ps = std::max(at_ps + ps_from_ns(spec_.decode_ns), queue.free_ps);
+  queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
+  Ps ready_ps = context_ps(q, sent->gathers ? sent->source : 0, begin_ps);
+  if (sent->connects) ready_ps += ps_from_ns(spec_.dc_connect_ns);
+  if (Flight* f = to_.book->message(q, turn.index)) {
+    if (f->fetched_ps < 0) f->fetched_ps = begin_ps;
+    if (f->translated_ps < 0) f->translated_ps = ready_ps;
+  }
+  sent->first_ps = sent->last_ps = ready_ps + ps_from_ns(spec_.transmit_ns);
+  if (sent->gathers) {
+    Dma& dma = dma_.take(Dma::Purpose::kGather, q, turn.index);
+    dma_.read(dma, ready_ps, sent->source, sent->message.bytes);
+    return;
+  }
+  sent->ready = true;
+  drain(q);
 }
 
 void Requester::drain(std::uint32_t q) {

@@ -18,6 +18,7 @@
 #include "models/common/queues.h"
 #include "models/nic/context_cache.h"
 #include "models/nic/dma.h"
+#include "models/nic/message_engine.h"
 #include "models/nic/mlx5.h"
 #include "models/nic/spec.h"
 #include "models/wire/fabric.h"
@@ -32,6 +33,12 @@ struct Connections {
   std::uint32_t port = 0;                       ///< own port of the fabric
   std::vector<std::uint32_t> peers;             ///< by queue: the port at the other end
   std::uint64_t gpu_bytes = 0, host_bytes = 0;  ///< registered memory
+  std::uint32_t fan = 1;                        ///< queues q, q + fan, ... lead to the same port
+
+  /// The context of a queue pair to that port: whoever begins, both directions have one.
+  std::uint64_t context(std::uint32_t far_port, std::uint32_t queue) const {
+    return static_cast<std::uint64_t>(far_port) << 32 | queue / fan;
+  }
 
   /// Of a long payload only the start lies in modelled memory.
   bool registered(std::uint64_t address, std::uint64_t bytes) const {
@@ -45,12 +52,14 @@ struct Connections {
 class Requester : public sc_core::sc_module {
  public:
   Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
-            ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
+            MessageEngine& engine, ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
   void start(const Connections& connections);
 
   /// A store into the register page arrives. Bytes beyond the first 8 are a pushed entry.
   void doorbell(std::uint64_t address, std::span<const std::uint8_t> bytes, Ps at_ps);
   void dma_done(Dma& dma, Ps at_ps);
+  /// The engine takes up an entry.
+  void turn(const MessageEngine::Turn& turn, Ps at_ps);
   /// An acknowledgement or a response arrives at the port.
   void answered(const wire::Message& message, Ps at_ps);
 
@@ -63,9 +72,12 @@ class Requester : public sc_core::sc_module {
   /// An entry that has been read and not yet been acknowledged.
   struct Sent {
     wire::Message message;
+    std::uint64_t source = 0;  ///< own memory that the payload is gathered from
     std::uint64_t sink = 0;  ///< own memory for an answer's data
     bool asks = false;       ///< for a CQE
-    bool ready = false;      ///< payload gathered
+    bool gathers = false;    ///< the payload is not in the entry
+    bool connects = false;   ///< a DC initiator turns to another destination
+    bool ready = false;      ///< payload there
     bool left = false;       ///< transmitted at least once
     bool done = false;       ///< acknowledged
     bool local = false;      ///< NOP: nothing to transmit
@@ -106,6 +118,8 @@ class Requester : public sc_core::sc_module {
   void fetch(std::uint32_t q, Ps at_ps);
   void entries_here(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
                     Ps at_ps);
+  void release_fetch(Ps at_ps);
+  Sent* find(std::uint32_t q, std::uint64_t index);
   std::uint32_t execute(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
                         Ps at_ps);
   void drain(std::uint32_t q);
@@ -127,15 +141,15 @@ class Requester : public sc_core::sc_module {
 
   const NicSpec spec_;
   DmaChannel& dma_;
+  MessageEngine& engine_;
   ContextCache& contexts_;
   ContextCache& translations_;
   wire::Fabric& fabric_;
   Connections to_;
   std::vector<Queue> queues_;
   std::deque<std::uint32_t> turns_;  ///< queues that wait for a fetch
-  std::uint32_t fetches_ = 0;
+  std::uint32_t fetches_ = 0;  ///< reads whose entries are not yet all taken up
   std::uint32_t run_ = 0;  ///< timers of an earlier run mean nothing
-  Ps engine_free_ps_ = 0;
   DelayLine<Timer> timers_;
   std::string complaint_;
   struct Counts {

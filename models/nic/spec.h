@@ -13,6 +13,7 @@ struct NicSpec {
   double translate_ns = 0;         ///< address and connection, all cached
   double miss_ns = 0;              ///< more for a context or translation fetched from host memory
   double contexts = 0;             ///< connection contexts cached
+  double context_fetches = 1;      ///< of received requests: fetches of contexts under way at once
   double translations = 0;         ///< address translations cached
   double page_bytes = 0;           ///< memory that one translation covers
   double transmit_ns = 0;          ///< payload ready until the packet's head is at the port

@@ -183,6 +183,8 @@ const std::vector<Binding>& bindings() {
       NET("nic.miss_ns", nic.miss_ns, 0, 100000,
           "more for a context or translation that comes from host memory"),
       NET("nic.contexts_count", nic.contexts, 1, 1e7, "connection contexts cached"),
+      NET("nic.context_fetches_count", nic.context_fetches, 1, 1024,
+          "contexts that received requests have fetched at once"),
       NET("nic.translations_count", nic.translations, 1, 1e7, "address translations cached"),
       NET("nic.page_bytes", nic.page_bytes, 4096, 1e12, "memory that one translation covers"),
       NET("nic.transmit_ns", nic.transmit_ns, 0, 100000,
