@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "models/common/delay_line.h"
 #include "models/common/error.h"
@@ -17,19 +19,24 @@ namespace marrow::sim {
 
 namespace {
 
-/// Gives journeys and activities times that start at the run's begin.
+/// Gives journeys and activities times that start at the run's begin. Background lanes' own are
+/// not told of: what they do shows in the others' times and in the counters.
 class FromRunStart : public Observer {
  public:
-  FromRunStart(Observer* next, Ps begin_ps) : next_(next), begin_ps_(begin_ps) {}
+  FromRunStart(Observer* next, Ps begin_ps, const trace::Run& run)
+      : next_(next), begin_ps_(begin_ps) {
+    for (const trace::Lane& lane : run.lanes)
+      if (lane.background) background_.insert(lane.warp);
+  }
   void on_journey(const Journey& journey) override {
     ++journeys_;
-    if (!next_) return;
+    if (!next_ || background_.contains(journey.warp)) return;
     Journey shifted = journey;
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
-    if (!next_) return;
+    if (!next_ || background_.contains(operation.warp)) return;
     Operation shifted = operation;
     shifted.begin_ps -= begin_ps_;
     shifted.end_ps -= begin_ps_;
@@ -48,6 +55,7 @@ class FromRunStart : public Observer {
   Observer* next_;
   Ps begin_ps_;
   std::uint64_t journeys_ = 0;
+  std::unordered_set<std::uint32_t> background_;
 };
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
@@ -213,7 +221,9 @@ void ProcessingElement::clear_counters() {
   }
 }
 
-Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
+Machine::Machine(const config::SystemSpec& spec)
+    : spec_(spec),
+      traffic_("traffic", [this](trace::Traffic& traffic, Ps at_ps) { pass(traffic, at_ps); }) {
   if (!spec.has_gpu)
     throw InputError("the system", "has no GPU", "use a system with gpu.* parameters");
   const auto pes = static_cast<std::uint32_t>(spec.has_nic ? spec.pes : 1);
@@ -231,6 +241,22 @@ std::uint32_t Machine::default_sm(std::uint32_t block) const {
   return place < even ? place * 2 : (place - even) * 2 + 1;
 }
 
+void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
+  using Place = trace::Traffic::Place;
+  if (lanes_left_ == 0) return;
+  ProcessingElement& pe = *pes_[traffic.pe];
+  if (traffic.place == Place::kWire) {
+    fabric_->load(traffic.pe, at_ps, traffic.bytes);
+  } else {
+    const bool gpu = traffic.place <= Place::kGpuLinkDown;
+    const bool up = traffic.place == Place::kGpuLinkUp || traffic.place == Place::kNicLinkUp;
+    pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
+    wires.send(up ? pcie::Way::kUp : pcie::Way::kDown, at_ps,
+               wires.train(pcie::TlpKind::kMemWr, traffic.bytes));
+  }
+  traffic_.push(at_ps + ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps), traffic);
+}
+
 void Machine::run(const RunSetup& setup) {
   const Program& program = setup.recipe->program;
   const trace::Run& run = *setup.run;
@@ -242,6 +268,16 @@ void Machine::run(const RunSetup& setup) {
                      "the recipe posts to a NIC, the system has none",
                      "use a system with nic.* parameters, or a capture-* recipe");
   const std::uint32_t queues = program.queues_by_peer ? run.queues * pes : run.queues;
+  if (run.peers >= pes && run.peers > 1)
+    throw InputError(where,
+                     "its queues lead to " + std::to_string(run.peers) +
+                         " other processing elements, the system has " + std::to_string(pes),
+                     "use a system with more (cluster.pes_count)");
+  for (const trace::Traffic& traffic : run.traffic)
+    if (traffic.pe >= pes ||
+        (traffic.place >= trace::Traffic::Place::kNicLinkUp && !spec_.has_nic))
+      throw InputError(where, "its traffic passes a place that the system does not have",
+                       "name a processing element of the system; nic_link_* and wire need a NIC");
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
   for (const trace::Lane& lane : run.lanes) {
     if (lane.pe >= pes)
@@ -261,7 +297,7 @@ void Machine::run(const RunSetup& setup) {
                      "`memory` for them (doorbell_in: gpu)");
 
   const Ps begin_ps = now_ps();
-  FromRunStart observer(setup.observer, begin_ps);
+  FromRunStart observer(setup.observer, begin_ps, run);
   std::vector<Placement> placements(pes);
   std::vector<JourneyBook> books(pes);
   std::vector<gpu::RunContext> contexts(pes);
@@ -277,8 +313,36 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
+  lanes_left_ = static_cast<std::uint64_t>(std::count_if(
+      run.lanes.begin(), run.lanes.end(), [](const trace::Lane& lane) { return !lane.background; }));
+  /// What a lane has been given so far.
+  struct Given {
+    const trace::Lane* lane;
+    std::uint64_t operations = 0, messages = 0;
+  };
+  std::unordered_map<std::uint32_t, Given> given;
+  for (const trace::Lane& lane : run.lanes) given[lane.warp].lane = &lane;
+  const auto next_of = [&](std::uint32_t warp, gpu::Op& op) {
+    Given& of = given.at(warp);
+    const trace::Lane& lane = *of.lane;
+    if (lane.background && lanes_left_ == 0) return false;
+    if (!setup.next_op(warp, op)) {
+      if (!lane.background) --lanes_left_;
+      return false;
+    }
+    if (lane.period_ns > 0)
+      op.from_ps =
+          begin_ps + ps_from_ns(lane.period_ns * static_cast<double>(of.operations++));
+    if (lane.visits > 0 && is_message(op.kind)) {
+      const std::uint64_t visit = of.messages / lane.puts_per_visit;
+      op.queue = static_cast<std::uint32_t>(
+          (lane.queue + visit % lane.visits * lane.visit_stride) % run.queues);
+      op.flush = ++of.messages % lane.puts_per_visit == 0 || op.flush;
+    }
+    return true;
+  };
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
-    if (setup.next_op(warp, op)) {
+    if (next_of(warp, op)) {
       if (program.of(op.kind).empty())
         throw InputError(where + " with protocol " + program.protocol,
                          "the recipe has no '" +
@@ -367,7 +431,10 @@ void Machine::run(const RunSetup& setup) {
                                  placements[number].gpu_bytes(),
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
-      connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+      connections.peers.push_back(program.queues_by_peer
+                                      ? queue % pes
+                                      : (number + 1 + queue % run.peers) % pes);
+    connections.fan = program.queues_by_peer ? pes : run.peers;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -395,7 +462,16 @@ void Machine::run(const RunSetup& setup) {
     const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
     return program.queues_by_peer ? lane.queue * pes + peer : lane.queue;
   };
-  for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
+  for (const trace::Lane& lane : run.lanes) {
+    if (lane.visits > 0 && program.queues_by_peer)
+      throw InputError(where + " with protocol " + program.protocol,
+                       "warps go round queues that the recipe itself picks",
+                       "take the visits out, or use a recipe without \"queues: by_peer\"");
+    for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
+      ++contexts[lane.pe].lanes_of_queue[visit == 0 ? queue_of(lane)
+                                                    : (lane.queue + visit * lane.visit_stride) %
+                                                          run.queues];
+  }
 
   for (const auto& steps : program.steps)
     for (const Step& step : steps)
@@ -442,6 +518,8 @@ void Machine::run(const RunSetup& setup) {
                        "use a system with enough SMs (gpu.sm.units_count)");
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
+
+  for (const trace::Traffic& traffic : run.traffic) traffic_.push(begin_ps, traffic);
 
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.

@@ -122,6 +122,83 @@ std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, c
   return script;
 }
 
+struct Background {
+  std::vector<OpKind> script;
+  std::uint64_t bytes = 0;
+  std::vector<std::uint32_t> warps;
+};
+
+double to_rate(const std::string& path, const YAML::Node& node, const char* key) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || value > 1e6)
+    throw InputError(place(path, node.Mark()),
+                     fmt::format("{}: '{}' is no rate", key, shown(text)),
+                     "write a number above 0, up to 1e6");
+  return value;
+}
+
+/// Bytes that pass a place, or warps that go on until the others are done.
+std::vector<Background> add_background(const std::string& path, const YAML::Node& list, Run& run) {
+  std::vector<Background> groups;
+  if (!list.IsSequence())
+    throw InputError(place(path, list.Mark()), "background: is not a list",
+                     "write '- {warps: 64, does: [put], bytes: 8}' below it");
+  for (const auto& node : list) {
+    if (node.IsMap() && node["at"]) {
+      constexpr std::string_view kKeys[] = {"at", "pe", "gbps", "bytes"};
+      const Fields fields(path, node, "background", kKeys);
+      const std::string text = fields.text("at");
+      const auto it = std::find(kTrafficPlaces.begin(), kTrafficPlaces.end(), text);
+      if (it == kTrafficPlaces.end())
+        throw InputError(place(path, node["at"].Mark()),
+                         fmt::format("at: unknown place '{}'", shown(text)),
+                         choose_from(text, kTrafficPlaces));
+      run.traffic.push_back({static_cast<Traffic::Place>(it - kTrafficPlaces.begin()),
+                             static_cast<std::uint32_t>(fields.whole_or("pe", 0, kMaxWarps)),
+                             to_rate(path, fields.need("gbps"), "gbps"),
+                             fields.whole("bytes", 1, kMaxOpBytes)});
+      continue;
+    }
+    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue", "does", "bytes",
+                                          "mmsgs"};
+    const Fields fields(path, node, "background", kKeys);
+    Background group;
+    group.script = to_script(path, fields.need("does"), "does");
+    group.bytes = fields.whole("bytes", 0, kMaxOpBytes);
+    const std::uint64_t warps = fields.whole("warps", 1, kMaxWarps);
+    const std::uint64_t queues = fields.get("queues") ? fields.whole("queues", 1, kMaxWarps) : 1;
+    const std::uint64_t first = fields.whole_or("first_queue", 0, kMaxWarps);
+    for (std::uint64_t w = 0; w < warps; ++w) {
+      Lane lane;
+      lane.warp = static_cast<std::uint32_t>(run.lanes.size());
+      lane.queue = static_cast<std::uint32_t>(first + w % queues);
+      lane.background = true;
+      if (const YAML::Node rate = fields.get("mmsgs"))
+        lane.period_ns = 1000 * static_cast<double>(warps) / to_rate(path, rate, "mmsgs");
+      run.queues = std::max(run.queues, lane.queue + 1);
+      run.lanes.push_back(lane);
+      group.warps.push_back(lane.warp);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// Their scripts once: what repeats comes first.
+void write_background(const std::vector<Background>& groups, Writer& writer) {
+  for (const Background& group : groups)
+    for (const std::uint32_t warp : group.warps)
+      for (const OpKind kind : group.script) {
+        Op op;
+        op.kind = kind;
+        op.warp = warp;
+        op.bytes = kind <= OpKind::kAtomic ? group.bytes : 0;
+        writer.op(op);
+      }
+}
+
 /// Every warp of the first processing element does one script again and again; where there is a
 /// second one, as many warps of the next element do that.
 void write_script(const std::string& path, const Fields& fields, Run& run, std::uint64_t rounds,
@@ -133,9 +210,14 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
     for (std::uint32_t w = 0; w < warps; ++w)
       run.lanes.push_back({warps + w, std::nullopt, w % run.queues, 1, 0});
   }
+  std::vector<Background> background;
+  const auto lanes = static_cast<std::ptrdiff_t>(run.lanes.size());
+  if (const YAML::Node list = fields.get("background")) background = add_background(path, list, run);
   writer.run(run);
+  write_background(background, writer);
+  const std::span<const Lane> own(run.lanes.begin(), run.lanes.begin() + lanes);
   for (std::uint64_t round = 0; round < rounds; ++round)
-    for (const Lane& lane : run.lanes)
+    for (const Lane& lane : own)
       for (const OpKind kind : scripts[lane.pe]) {
         Op op;
         op.kind = kind;
@@ -152,7 +234,8 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
                Writer& writer) {
   constexpr std::string_view kKeys[] = {"name",       "protocol",      "choices", "warps",
                                         "queues",     "puts_per_warp", "bytes",   "wait_every",
-                                        "gap_cycles", "sms",           "does",    "peer_does"};
+                                        "gap_cycles", "sms",           "does",    "peer_does",
+                                        "visits",     "puts_per_visit", "peers",  "background"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -164,6 +247,9 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   const std::uint64_t wait_every = fields.whole_or("wait_every", 0, kMaxPuts);
   const std::uint64_t gap_cycles = fields.whole_or("gap_cycles", 0, kMaxPuts);
   run.puts_per_lane = puts;
+  run.peers = static_cast<std::uint32_t>(
+      fields.get("peers") ? fields.whole("peers", 1, kMaxWarps) : std::uint64_t{1});
+  const std::uint64_t visits = fields.whole_or("visits", 0, kMaxWarps);
 
   if (const YAML::Node choices = fields.get("choices"); choices && !choices.IsNull()) {
     const Fields checked(path, choices, "choices", {});
@@ -180,6 +266,11 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
                      "list one SM for each warp, as [0, 1, 2], or leave it out");
   for (std::uint32_t w = 0; w < warps; ++w) {
     run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
+    if (visits > 0) {
+      run.lanes.back().visits = static_cast<std::uint32_t>(visits);
+      run.lanes.back().visit_stride = static_cast<std::uint32_t>(warps);
+      run.lanes.back().puts_per_visit = fields.whole("puts_per_visit", 1, kMaxPuts);
+    }
     if (sms)
       run.lanes.back().sm = static_cast<std::uint32_t>(to_whole(path, sms[w], "sms", 0, 65535));
   }
@@ -196,7 +287,11 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     write_script(path, fields, run, puts, bytes, gap_cycles, writer);
     return;
   }
+  const std::vector<Lane> own = run.lanes;
+  std::vector<Background> background;
+  if (const YAML::Node list = fields.get("background")) background = add_background(path, list, run);
   writer.run(run);
+  write_background(background, writer);
 
   // Puts in a row that are alike are one record; every warp writes one in turn.
   Op op;
@@ -210,7 +305,7 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     if (!op.flush && wait_every <= 1) op.count = alike_until - at;
     if (!op.wait && wait_every > 1)
       op.count = std::min(alike_until, at / wait_every * wait_every + wait_every - 1) - at;
-    for (const Lane& lane : run.lanes) {
+    for (const Lane& lane : own) {
       op.warp = lane.warp;
       writer.op(op);
     }

@@ -1,6 +1,7 @@
 // Reading and writing trace files (traces/format/trace.proto) in constant memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,7 +36,25 @@ struct Lane {
   std::uint32_t queue = 0;
   std::uint32_t pe = 0;                              ///< processing element it runs on
   std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
+  bool background = false;  ///< its operations repeat until all other lanes are done
+  double period_ns = 0;     ///< an operation begins so long after the last one, at the earliest
+  /// Messages go to so many queues in turn, `visit_stride` apart, `puts_per_visit` to each before
+  /// the next. 0: to `queue` alone.
+  std::uint32_t visits = 0, visit_stride = 0;
+  std::uint64_t puts_per_visit = 0;
 };
+
+/// Bytes that pass a place evenly for as long as the run's lanes have work.
+struct Traffic {
+  enum class Place : std::uint8_t { kGpuLinkUp, kGpuLinkDown, kNicLinkUp, kNicLinkDown, kWire };
+  Place place = Place::kGpuLinkUp;  ///< kWire: the switch's port towards the element's NIC
+  std::uint32_t pe = 0;
+  double gbps = 0;          ///< of payload
+  std::uint64_t bytes = 0;  ///< that come at once
+};
+/// By Traffic::Place: "gpu_link_up", ...
+inline constexpr std::array<std::string_view, 5> kTrafficPlaces = {
+    "gpu_link_up", "gpu_link_down", "nic_link_up", "nic_link_down", "wire"};
 
 struct Run {
   std::string name;
@@ -48,6 +67,8 @@ struct Run {
   /// Globaltimer value from which Measured::start_ns counts, and consumer_seen_ns where the
   /// consumer is a GPU: a double cannot hold an absolute globaltimer to better than 256 ns.
   std::uint64_t epoch_ns = 0;
+  std::uint32_t peers = 1;  ///< queues lead in turn to so many other elements
+  std::vector<Traffic> traffic;
 };
 
 struct Measured {

@@ -187,6 +187,7 @@ struct Step {
   bool wait = true;                ///< kLoad, kAtomic: the next step needs the result
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
+  bool acquires = false;  ///< kFence: only orders what comes; waits for nothing of its own
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;

@@ -16,6 +16,7 @@
 #include "models/common/random.h"
 #include "models/gpu/l2.h"
 #include "models/gpu/spec.h"
+#include "models/pcie/lane.h"
 
 namespace marrow::gpu {
 
@@ -76,6 +77,7 @@ class Sm : public sc_core::sc_module {
   const GpuSpec spec_;
   const double sm_cycle_ps_, l2_cycle_ps_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  pcie::Lane port_;  ///< what stores of several lanes share: the SM's way to the L2
   Random random_;
   DelayLine<std::uint32_t> resume_;
   struct Counts {

@@ -6,6 +6,13 @@
 
 namespace marrow::nic {
 
+namespace {
+
+/// Entries of one queue that follow each other keep its context in use: so many reads a turn.
+constexpr std::uint32_t kReadsInTurn = 4;
+
+}  // namespace
+
 Requester::Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
                      MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
                      wire::Fabric& fabric)
@@ -54,7 +61,8 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
     settle(page);
     return;
   }
-  if (ahead == 0) return;  // said before
+  // Said before, or overtaken by a later one.
+  if (ahead == 0 || static_cast<std::uint16_t>(-ahead) <= program.depth) return;
   if (ahead > program.depth) {
     fail(page, queue.announced, Opcode::kNop, Syndrome::kLocalQpOperation,
          "a doorbell announces more entries than the queue has", at_ps);
@@ -106,7 +114,13 @@ void Requester::activate(std::uint32_t q, Ps at_ps) {
     return;
   }
   queue.waiting = true;
-  turns_.push_back(q);
+  // A queue keeps its turn for some reads, then it stands behind the others.
+  if (queue.reads > 0 && queue.reads < kReadsInTurn) {
+    turns_.push_front(q);
+  } else {
+    queue.reads = 0;
+    turns_.push_back(q);
+  }
 }
 
 void Requester::fetch(std::uint32_t q, Ps at_ps) {
@@ -121,6 +135,7 @@ void Requester::fetch(std::uint32_t q, Ps at_ps) {
   counters_.entries += count;
   ++fetches_;
   queue.fetching = true;
+  ++queue.reads;
   Dma& dma = dma_.take(Dma::Purpose::kEntries, q, queue.fetched);
   dma.count = count;
   const std::uint64_t address =
@@ -137,6 +152,7 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
       entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
       // Its room in the NIC is free again once its last entry has been taken up.
       if (counters_.messages == before || !engine_.end_fetch()) release_fetch(at_ps);
+      if (Queue& queue = queues_[dma.queue]; queue.fetched >= queue.announced) queue.reads = 0;
       activate(dma.queue, at_ps);
       return;
     }

@@ -91,6 +91,7 @@ class Requester : public sc_core::sc_module {
   struct Queue {
     std::uint64_t announced = 0, fetched = 0;
     bool fetching = false, waiting = false;
+    std::uint32_t reads = 0;    ///< in a row, of this turn
     bool failed = false;        ///< nothing more is executed
     bool flushes = false;       ///< and all before it has completed
     bool armed = false;         ///< a timer is under way

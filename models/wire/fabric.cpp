@@ -30,6 +30,17 @@ void Fabric::clear_counters() {
   }
 }
 
+namespace {
+
+/// Without a payload, to a request.
+bool is_answer(const Message& message) {
+  using Kind = Message::Kind;
+  return message.kind == Kind::kAck || message.kind == Kind::kNak ||
+         message.kind == Kind::kRefused || message.kind == Kind::kAtomicResponse;
+}
+
+}  // namespace
+
 std::uint64_t Fabric::packets(const Message& message) const {
   const bool carries =
       message.kind == Message::Kind::kWrite || message.kind == Message::Kind::kReadResponse;
@@ -62,11 +73,18 @@ Ps Fabric::port_ps(std::uint64_t bytes) const {
 }
 
 Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps,
-                               Ps last_ps) {
+                               Ps last_ps, bool answers) {
   const Ps length_ps = port_ps(bytes);
   packet_ps = std::min(length_ps, packet_ps);
   const Ps way_ps =
       ps_from_ns(spec_.cable_ns * (spec_.switches + 1) + spec_.switch_ns * spec_.switches);
+  if (answers) {  // small, and sent before requests that wait
+    out.out_free_ps += length_ps;
+    in.in_free_ps += length_ps;
+    out.busy_ps += length_ps;
+    const Ps left_ps = first_ps + length_ps;
+    return {first_ps, {left_ps, left_ps + way_ps}, left_ps + way_ps};
+  }
   Ps start_ps = std::max(first_ps, out.out_free_ps);
   // The egress towards the receiver is the receiver's port seen from the other side.
   const Ps queued_ps = std::max<Ps>(in.in_free_ps - (start_ps + way_ps), 0);
@@ -84,6 +102,11 @@ Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps pack
           in_start_ps + packet_ps};
 }
 
+void Fabric::load(std::uint32_t port, Ps at_ps, std::uint64_t bytes) {
+  Port& in = ports_[port];
+  in.in_free_ps = std::max(in.in_free_ps, at_ps) + port_ps(bytes);
+}
+
 Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
   Port& out = ports_[message.from];
   Port& in = ports_[message.to];
@@ -97,12 +120,12 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
       rest -= packet;
       const Ps ready_ps =
           first_ps + (last_ps - first_ps) * static_cast<Ps>(i) / static_cast<Ps>(count - 1);
-      const Crossing one = cross(out, in, packet, packet_ps, ready_ps, ready_ps);
+      const Crossing one = cross(out, in, packet, packet_ps, ready_ps, ready_ps, false);
       if (i == 0) way = one;
       way.sent = one.sent;
     }
   } else {
-    way = cross(out, in, bytes, packet_ps, first_ps, last_ps);
+    way = cross(out, in, bytes, packet_ps, first_ps, last_ps, is_answer(message));
   }
   out.packets += count;
   out.bytes += bytes;

@@ -17,7 +17,8 @@ namespace marrow::wire {
 
 /// Every port sends and receives at its own rate; what goes to one port shares its egress. A switch
 /// cuts through. Where an egress has queued more than its buffer, the sender's port stands still:
-/// InfiniBand's credits and RoCE's PFC do so alike.
+/// InfiniBand's credits and RoCE's PFC do so alike. Acknowledgements do not queue behind requests:
+/// they take their time from what comes after.
 class Fabric : public sc_core::sc_module {
  public:
   /// by_packet: every packet by itself, not a message as one train.
@@ -32,6 +33,8 @@ class Fabric : public sc_core::sc_module {
   };
   /// first_ps, last_ps: when the first and the last byte of the payload are ready at the port.
   Sent send(const Message& message, Ps first_ps, Ps last_ps);
+  /// Bytes from elsewhere take a port's egress at the switch, from then on.
+  void load(std::uint32_t port, Ps at_ps, std::uint64_t bytes);
   /// Bytes on the wire, headers included.
   std::uint64_t wire_bytes(const Message& message) const;
   std::uint32_t ports() const { return static_cast<std::uint32_t>(ports_.size()); }
@@ -57,7 +60,8 @@ class Fabric : public sc_core::sc_module {
     Sent sent;
     Ps first_ps;  ///< the train's first packet is at the receiver's port
   };
-  Crossing cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps, Ps last_ps);
+  Crossing cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps, Ps last_ps,
+                 bool answers);
   std::uint64_t packets(const Message& message) const;
 
   const WireSpec spec_;

@@ -52,7 +52,7 @@ const std::vector<Binding>& bindings() {
       GPU("sm.store_cycles", store_cycles, 0, 1000, "between stores of at most 8 B of one lane"),
       GPU("sm.store16_cycles", store16_cycles, 0, 1000, "between 16 B stores of one lane"),
       GPU("sm.store_lane_cycles", store_lane_cycles, 0, 1000,
-          "for each lane of a warp that stores to a 32 B sector of its own"),
+          "of the SM's port to the L2, for each store of at most 8 B of a lane"),
       GPU("l2.clock_ghz", l2_clock_ghz, 0.1, 5,
           "clock of crossbar, L2 and fence costs, at the SM's nominal clock"),
       GPU("l2.follows_sm_ratio", l2_follows_sm, 0, 1,
