@@ -434,7 +434,6 @@ void Machine::run(const RunSetup& setup) {
       connections.peers.push_back(program.queues_by_peer
                                       ? queue % pes
                                       : (number + 1 + queue % run.peers) % pes);
-    connections.fan = program.queues_by_peer ? pes : run.peers;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());

@@ -111,8 +111,6 @@ void run_work(Machine& machine, const config::Recipe& recipe, const Work& work,
     const std::uint32_t number = warp % warps;
     trace::Lane lane{warp, std::nullopt, number % run.queues, pe, peer};
     if (work.visits > 0) {
-      // The other element is somewhere else on its round.
-      if (pe == 1) lane.queue = (number + warps * static_cast<std::uint32_t>(work.visits / 2)) % run.queues;
       lane.visits = static_cast<std::uint32_t>(work.visits);
       lane.visit_stride = warps;
       lane.puts_per_visit = static_cast<std::uint64_t>(work.puts_per_visit);

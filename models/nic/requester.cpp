@@ -6,13 +6,6 @@
 
 namespace marrow::nic {
 
-namespace {
-
-/// Entries of one queue that follow each other keep its context in use: so many reads a turn.
-constexpr std::uint32_t kReadsInTurn = 4;
-
-}  // namespace
-
 Requester::Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
                      MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
                      wire::Fabric& fabric)
@@ -115,7 +108,7 @@ void Requester::activate(std::uint32_t q, Ps at_ps) {
   }
   queue.waiting = true;
   // A queue keeps its turn for some reads, then it stands behind the others.
-  if (queue.reads > 0 && queue.reads < kReadsInTurn) {
+  if (queue.reads > 0 && queue.reads < static_cast<std::uint32_t>(spec_.turn_fetches)) {
     turns_.push_front(q);
   } else {
     queue.reads = 0;
@@ -234,9 +227,7 @@ void Requester::entries_here(std::uint32_t q, std::uint64_t index,
 
 Ps Requester::context_ps(std::uint32_t q, std::uint64_t address, Ps at_ps) {
   Ps spent_ps = ps_from_ns(spec_.translate_ns);
-  // A DC initiator has a context of its own, wherever it goes.
-  const std::uint32_t far = to_.program->nic.dc ? to_.port : to_.peers[q];
-  if (!contexts_.look(to_.context(far, q))) spent_ps += ps_from_ns(spec_.miss_ns);
+  if (!contexts_.look(q)) spent_ps += ps_from_ns(spec_.miss_ns);
   if (address != 0 && !translations_.look(address / static_cast<std::uint64_t>(spec_.page_bytes)))
     spent_ps += ps_from_ns(spec_.miss_ns);
   return at_ps + spent_ps;

@@ -33,12 +33,6 @@ struct Connections {
   std::uint32_t port = 0;                       ///< own port of the fabric
   std::vector<std::uint32_t> peers;             ///< by queue: the port at the other end
   std::uint64_t gpu_bytes = 0, host_bytes = 0;  ///< registered memory
-  std::uint32_t fan = 1;                        ///< queues q, q + fan, ... lead to the same port
-
-  /// The context of a queue pair to that port: whoever begins, both directions have one.
-  std::uint64_t context(std::uint32_t far_port, std::uint32_t queue) const {
-    return static_cast<std::uint64_t>(far_port) << 32 | queue / fan;
-  }
 
   /// Of a long payload only the start lies in modelled memory.
   bool registered(std::uint64_t address, std::uint64_t bytes) const {

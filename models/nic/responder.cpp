@@ -45,7 +45,7 @@ Ps Responder::requested(const wire::Message& message, Ps at_ps) {
 }
 
 Ps Responder::context_ps(Connection& from, const wire::Message& message, Ps at_ps) {
-  if (!contexts_.look(to_.context(message.from, message.queue))) {
+  if (!contexts_.look(static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue)) {
     // What comes cannot be known beforehand: behind it all wait until its fetch has begun.
     Ps& free_ps = *std::min_element(fetches_.begin(), fetches_.end());
     held_ps_ = std::max(at_ps, free_ps);

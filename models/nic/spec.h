@@ -7,6 +7,7 @@ struct NicSpec {
   double doorbell_ns = 0;          ///< register write decoded, queue pair made active
   double fetch_entries = 0;        ///< 64 B entries fetched by one read at most
   double fetches = 0;              ///< entry fetches under way at once
+  double turn_fetches = 1;         ///< of one queue in a row, where others wait
   double decode_ns = 0;            ///< entry at the NIC until it is understood
   double message_interval_ns = 0;  ///< between messages, all queue pairs
   double queue_interval_ns = 0;    ///< between messages of one queue pair

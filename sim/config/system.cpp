@@ -173,6 +173,8 @@ const std::vector<Binding>& bindings() {
       NET("nic.fetch.entries_count", nic.fetch_entries, 1, 64,
           "64 B entries that one read fetches at most"),
       NET("nic.fetch.outstanding_count", nic.fetches, 1, 4096, "entry fetches under way at once"),
+      NET("nic.fetch.turn_count", nic.turn_fetches, 1, 1024,
+          "entry fetches of one queue pair in a row, where others wait"),
       NET("nic.decode_ns", nic.decode_ns, 0, 100000, "entry at the NIC until it is understood"),
       NET("nic.message_interval_ns", nic.message_interval_ns, 0, 100000,
           "between messages of all queue pairs"),
