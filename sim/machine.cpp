@@ -274,8 +274,7 @@ void Machine::run(const RunSetup& setup) {
                          " other processing elements, the system has " + std::to_string(pes),
                      "use a system with more (cluster.pes_count)");
   for (const trace::Traffic& traffic : run.traffic)
-    if (traffic.pe >= pes ||
-        (traffic.place >= trace::Traffic::Place::kNicLinkUp && !spec_.has_nic))
+    if (traffic.pe >= pes || (traffic.place >= trace::Traffic::Place::kNicLinkUp && !spec_.has_nic))
       throw InputError(where, "its traffic passes a place that the system does not have",
                        "name a processing element of the system; nic_link_* and wire need a NIC");
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
@@ -313,8 +312,9 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
-  lanes_left_ = static_cast<std::uint64_t>(std::count_if(
-      run.lanes.begin(), run.lanes.end(), [](const trace::Lane& lane) { return !lane.background; }));
+  lanes_left_ = static_cast<std::uint64_t>(
+      std::count_if(run.lanes.begin(), run.lanes.end(),
+                    [](const trace::Lane& lane) { return !lane.background; }));
   /// What a lane has been given so far.
   struct Given {
     const trace::Lane* lane;
@@ -331,12 +331,11 @@ void Machine::run(const RunSetup& setup) {
       return false;
     }
     if (lane.period_ns > 0)
-      op.from_ps =
-          begin_ps + ps_from_ns(lane.period_ns * static_cast<double>(of.operations++));
+      op.from_ps = begin_ps + ps_from_ns(lane.period_ns * static_cast<double>(of.operations++));
     if (lane.visits > 0 && is_message(op.kind)) {
       const std::uint64_t visit = of.messages / lane.puts_per_visit;
-      op.queue = static_cast<std::uint32_t>(
-          (lane.queue + visit % lane.visits * lane.visit_stride) % run.queues);
+      op.queue = static_cast<std::uint32_t>((lane.queue + visit % lane.visits * lane.visit_stride) %
+                                            run.queues);
       op.flush = ++of.messages % lane.puts_per_visit == 0 || op.flush;
     }
     return true;
@@ -431,9 +430,8 @@ void Machine::run(const RunSetup& setup) {
                                  placements[number].gpu_bytes(),
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
-      connections.peers.push_back(program.queues_by_peer
-                                      ? queue % pes
-                                      : (number + 1 + queue % run.peers) % pes);
+      connections.peers.push_back(program.queues_by_peer ? queue % pes
+                                                         : (number + 1 + queue % run.peers) % pes);
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -467,9 +465,9 @@ void Machine::run(const RunSetup& setup) {
                        "warps go round queues that the recipe itself picks",
                        "take the visits out, or use a recipe without \"queues: by_peer\"");
     for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
-      ++contexts[lane.pe].lanes_of_queue[visit == 0 ? queue_of(lane)
-                                                    : (lane.queue + visit * lane.visit_stride) %
-                                                          run.queues];
+      ++contexts[lane.pe]
+            .lanes_of_queue[visit == 0 ? queue_of(lane)
+                                       : (lane.queue + visit * lane.visit_stride) % run.queues];
   }
 
   for (const auto& steps : program.steps)

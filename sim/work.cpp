@@ -92,8 +92,7 @@ void read_work(const YamlNode& node, Work& work) {
       work.background.clear();
       work.traffic.clear();
       for (const YamlNode& item : child.items()) read_background(item, work);
-    }
-    else if (const WorkNumber* number = work_number(key))
+    } else if (const WorkNumber* number = work_number(key))
       work.*number->field = child.integer(number->least, number->most);
   }
 }
@@ -128,8 +127,8 @@ void run_work(Machine& machine, const config::Recipe& recipe, const Work& work,
   for (const BackgroundWarps& group : work.background) {
     const auto group_sms = static_cast<std::uint32_t>(group.sms > 0 ? group.sms : group.warps);
     for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(group.warps); ++w) {
-      const std::uint32_t queue =
-          static_cast<std::uint32_t>(group.first_queue) + w % static_cast<std::uint32_t>(group.queues);
+      const std::uint32_t queue = static_cast<std::uint32_t>(group.first_queue) +
+                                  w % static_cast<std::uint32_t>(group.queues);
       trace::Lane lane{first + static_cast<std::uint32_t>(groups.size()),
                        machine.default_sm(sms + w % group_sms), queue, 0, 1};
       lane.background = true;

@@ -133,8 +133,7 @@ double to_rate(const std::string& path, const YAML::Node& node, const char* key)
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || value > 1e6)
-    throw InputError(place(path, node.Mark()),
-                     fmt::format("{}: '{}' is no rate", key, shown(text)),
+    throw InputError(place(path, node.Mark()), fmt::format("{}: '{}' is no rate", key, shown(text)),
                      "write a number above 0, up to 1e6");
   return value;
 }
@@ -161,8 +160,8 @@ std::vector<Background> add_background(const std::string& path, const YAML::Node
                              fields.whole("bytes", 1, kMaxOpBytes)});
       continue;
     }
-    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue", "does", "bytes",
-                                          "mmsgs"};
+    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue",
+                                          "does",  "bytes",  "mmsgs"};
     const Fields fields(path, node, "background", kKeys);
     Background group;
     group.script = to_script(path, fields.need("does"), "does");
@@ -212,7 +211,8 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
   }
   std::vector<Background> background;
   const auto lanes = static_cast<std::ptrdiff_t>(run.lanes.size());
-  if (const YAML::Node list = fields.get("background")) background = add_background(path, list, run);
+  if (const YAML::Node list = fields.get("background"))
+    background = add_background(path, list, run);
   writer.run(run);
   write_background(background, writer);
   const std::span<const Lane> own(run.lanes.begin(), run.lanes.begin() + lanes);
@@ -232,10 +232,10 @@ void write_script(const std::string& path, const Fields& fields, Run& run, std::
 
 void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
                Writer& writer) {
-  constexpr std::string_view kKeys[] = {"name",       "protocol",      "choices", "warps",
-                                        "queues",     "puts_per_warp", "bytes",   "wait_every",
-                                        "gap_cycles", "sms",           "does",    "peer_does",
-                                        "visits",     "puts_per_visit", "peers",  "background"};
+  constexpr std::string_view kKeys[] = {
+      "name",   "protocol",       "choices",    "warps",     "queues", "puts_per_warp",
+      "bytes",  "wait_every",     "gap_cycles", "sms",       "does",   "peer_does",
+      "visits", "puts_per_visit", "peers",      "background"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -247,8 +247,8 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   const std::uint64_t wait_every = fields.whole_or("wait_every", 0, kMaxPuts);
   const std::uint64_t gap_cycles = fields.whole_or("gap_cycles", 0, kMaxPuts);
   run.puts_per_lane = puts;
-  run.peers = static_cast<std::uint32_t>(
-      fields.get("peers") ? fields.whole("peers", 1, kMaxWarps) : std::uint64_t{1});
+  run.peers = static_cast<std::uint32_t>(fields.get("peers") ? fields.whole("peers", 1, kMaxWarps)
+                                                             : std::uint64_t{1});
   const std::uint64_t visits = fields.whole_or("visits", 0, kMaxWarps);
 
   if (const YAML::Node choices = fields.get("choices"); choices && !choices.IsNull()) {
@@ -289,7 +289,8 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   }
   const std::vector<Lane> own = run.lanes;
   std::vector<Background> background;
-  if (const YAML::Node list = fields.get("background")) background = add_background(path, list, run);
+  if (const YAML::Node list = fields.get("background"))
+    background = add_background(path, list, run);
   writer.run(run);
   write_background(background, writer);
 

@@ -67,8 +67,7 @@ void check_system(const YamlNode& node, const std::string& system, const std::st
 
 Scenario read_run(const std::string& name, const YamlNode& node, const Table& table,
                   const std::string& config_dir) {
-  node.only({"like", "system", "protocol", "set", "choices", "work", "draws",
-             "not_covered"});
+  node.only({"like", "system", "protocol", "set", "choices", "work", "draws", "not_covered"});
   Scenario run;
   if (const auto like = node.find("like")) {
     const auto it = std::find_if(table.runs.begin(), table.runs.end(),

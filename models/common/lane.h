@@ -81,7 +81,7 @@ struct Lane {
   Stage stage = Stage::kLookup;
   Op op;
   Ps op_from_ps = 0;
-  std::uint64_t own_index = 0;  ///< StepOp::kOwnIndex
+  std::uint64_t own_index = 0;                                  ///< StepOp::kOwnIndex
   std::unordered_map<std::uint32_t, std::uint64_t> left_index;  ///< the same of queues it has left
   std::uint64_t index = 0;
   std::uint32_t entries = 1;  ///< blocks of one message

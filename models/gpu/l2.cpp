@@ -345,7 +345,8 @@ L2::Parked L2::parked(Request& request, Ps at_ps) const {
 L2::Waiter L2::first_to_look(std::multimap<Look, Parked>& waiters, std::uint64_t value, Ps at_ps) {
   auto soonest = waiters.end();
   // Round trips to a word are near or far: few periods.
-  for (auto of = waiters.lower_bound({value, 0, 0}); of != waiters.end() && of->first.value == value;
+  for (auto of = waiters.lower_bound({value, 0, 0});
+       of != waiters.end() && of->first.value == value;
        of = waiters.upper_bound({value, of->first.period_ps, std::numeric_limits<Ps>::max()})) {
     const Ps period_ps = of->first.period_ps;
     auto next = waiters.lower_bound({value, period_ps, at_ps % period_ps});

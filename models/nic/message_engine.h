@@ -48,7 +48,7 @@ class MessageEngine : public sc_core::sc_module {
   std::function<Ps(const wire::Message&, Ps)> receive_;
   std::deque<Waiting> sends_;
   std::deque<wire::Message> receives_;
-  Ps free_ps_ = 0;          ///< of the engine
+  Ps free_ps_ = 0;           ///< of the engine
   Ps receives_from_ps_ = 0;  ///< the next received one may begin
   bool sent_last_ = false;
   bool serving_ = false;

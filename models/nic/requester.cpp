@@ -196,9 +196,9 @@ void Requester::release_fetch(Ps at_ps) {
 
 Requester::Sent* Requester::find(std::uint32_t q, std::uint64_t index) {
   std::deque<Sent>& sent = queues_[q].sent;
-  const auto it = std::lower_bound(
-      sent.begin(), sent.end(), index,
-      [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
+  const auto it =
+      std::lower_bound(sent.begin(), sent.end(), index,
+                       [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
   return it == sent.end() || it->message.index != index ? nullptr : &*it;
 }
 

@@ -46,7 +46,8 @@ struct Connections {
 class Requester : public sc_core::sc_module {
  public:
   Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
-            MessageEngine& engine, ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
+            MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
+            wire::Fabric& fabric);
   void start(const Connections& connections);
 
   /// A store into the register page arrives. Bytes beyond the first 8 are a pushed entry.
@@ -67,14 +68,14 @@ class Requester : public sc_core::sc_module {
   struct Sent {
     wire::Message message;
     std::uint64_t source = 0;  ///< own memory that the payload is gathered from
-    std::uint64_t sink = 0;  ///< own memory for an answer's data
-    bool asks = false;       ///< for a CQE
-    bool gathers = false;    ///< the payload is not in the entry
-    bool connects = false;   ///< a DC initiator turns to another destination
-    bool ready = false;      ///< payload there
-    bool left = false;       ///< transmitted at least once
-    bool done = false;       ///< acknowledged
-    bool local = false;      ///< NOP: nothing to transmit
+    std::uint64_t sink = 0;    ///< own memory for an answer's data
+    bool asks = false;         ///< for a CQE
+    bool gathers = false;      ///< the payload is not in the entry
+    bool connects = false;     ///< a DC initiator turns to another destination
+    bool ready = false;        ///< payload there
+    bool left = false;         ///< transmitted at least once
+    bool done = false;         ///< acknowledged
+    bool local = false;        ///< NOP: nothing to transmit
     Ps first_ps = 0, last_ps = 0;
     Ps left_ps = 0;  ///< last byte of the last transmission
     Ps done_ps = 0;
@@ -143,8 +144,8 @@ class Requester : public sc_core::sc_module {
   Connections to_;
   std::vector<Queue> queues_;
   std::deque<std::uint32_t> turns_;  ///< queues that wait for a fetch
-  std::uint32_t fetches_ = 0;  ///< reads whose entries are not yet all taken up
-  std::uint32_t run_ = 0;  ///< timers of an earlier run mean nothing
+  std::uint32_t fetches_ = 0;        ///< reads whose entries are not yet all taken up
+  std::uint32_t run_ = 0;            ///< timers of an earlier run mean nothing
   DelayLine<Timer> timers_;
   std::string complaint_;
   struct Counts {

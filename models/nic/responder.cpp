@@ -96,8 +96,7 @@ void Responder::repeated(Connection& from, const wire::Message& message, Ps at_p
 
 void Responder::carry_out(const wire::Message& message, Ps at_ps) {
   ++counters_.requests;
-  Ps ready_ps =
-      context_ps(connection(message), message, at_ps) + ps_from_ns(spec_.receive_ns);
+  Ps ready_ps = context_ps(connection(message), message, at_ps) + ps_from_ns(spec_.receive_ns);
   if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
     ready_ps += ps_from_ns(spec_.miss_ns);
   if (!to_.registered(message.address, message.bytes)) {

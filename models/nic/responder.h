@@ -58,7 +58,7 @@ class Responder : public sc_core::sc_module {
   ContextCache& translations_;
   wire::Fabric& fabric_;
   Connections to_;
-  Ps held_ps_ = 0;  ///< until then a request waits for a context fetch to begin
+  Ps held_ps_ = 0;           ///< until then a request waits for a context fetch to begin
   std::vector<Ps> fetches_;  ///< context fetches: when each is free
   Connection& connection(const wire::Message& message) {
     return connections_[message.from * to_.peers.size() + message.queue];

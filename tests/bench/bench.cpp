@@ -160,8 +160,12 @@ void nic_growth(benchmark::State& state) {
   const auto lanes = static_cast<std::uint32_t>(state.range(0));
   simulate(state, "mini-gda", lanes, 16, 65'536 / lanes, "p-ib", 8);
 }
-BENCHMARK(nic_growth)->ArgName("outstanding")->Arg(64)->Arg(1'024)->Arg(16'384)->Unit(
-    benchmark::kMillisecond);
+BENCHMARK(nic_growth)
+    ->ArgName("outstanding")
+    ->Arg(64)
+    ->Arg(1'024)
+    ->Arg(16'384)
+    ->Unit(benchmark::kMillisecond);
 
 void trace_reading(benchmark::State& state) {
   trace::Reader reader(MARROW_SOURCE_DIR "/traces/h200-c-device-consumer.trace");

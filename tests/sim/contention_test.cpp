@@ -102,9 +102,7 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   probe.does = {OpKind::kPutSignal, OpKind::kWait};
   probe.peer_does = {OpKind::kWait, OpKind::kPutSignal};
   const config::Recipe gdaki = recipe("gdaki");
-  const auto round_trip = [&] {
-    return median(p_ib(), gdaki, probe, results::Metric::kRoundTrip);
-  };
+  const auto round_trip = [&] { return median(p_ib(), gdaki, probe, results::Metric::kRoundTrip); };
   const double idle_ns = round_trip();
   sim::BackgroundWarps bulk;
   bulk.does = {OpKind::kPut};
@@ -115,8 +113,8 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   probe.background[0].first_queue = 0;
   const double shared_ns = round_trip();
   EXPECT_LT(reserved_ns, 1.5 * idle_ns);
-  // Sixteen others before the own put: each holds the lock for two trips to the L2 at least, 2 * 154
-  // ns near, once every round trip.
+  // Sixteen others before the own put: each holds the lock for two trips to the L2 at least, 2 *
+  // 154 ns near, once every round trip.
   EXPECT_GT(shared_ns, idle_ns + 16 * 2 * 154);
 }
 
@@ -136,8 +134,7 @@ TEST_F(Contention, PacedBackgroundSendsAtItsPace) {
   sim::run_work(machine, recipe("mini-gda"), work, {"work", 1, &journeys, {}});
   EXPECT_EQ(journeys.all.size(), 100u);  // background is not told of
   Ps end_ps = 0;
-  for (const Journey& j : journeys.all)
-    end_ps = std::max(end_ps, j.start_ps + j.end_to_end_ps());
+  for (const Journey& j : journeys.all) end_ps = std::max(end_ps, j.start_ps + j.end_to_end_ps());
   const double sent = counted(machine, "nic0.requester", "messages") - 100;
   EXPECT_NEAR(sent, static_cast<double>(end_ps) / 1e6 * 2, 8);
 }
@@ -147,8 +144,9 @@ TEST_F(Contention, TrafficTakesItsShareOfALink) {
   // Gb/s of others' payload, 25 B/ns in TLPs of 256 of 280 B: 59.9 - 27.3 = 32.6; 30.2 of payload.
   sim::Work work = puts(16, 40, 1 << 20);
   work.traffic = {{trace::Traffic::Place::kNicLinkDown, 0, 200, 4096}};
-  const double left = median(p_ib({"wire.rate_gbps=800"}), recipe("mini-gda", {{"payload", "write"}}),
-                             work, results::Metric::kGoodput);
+  const double left =
+      median(p_ib({"wire.rate_gbps=800"}), recipe("mini-gda", {{"payload", "write"}}), work,
+             results::Metric::kGoodput);
   EXPECT_NEAR(left, 30.2, 1.5);
 }
 
@@ -156,8 +154,8 @@ TEST_F(Contention, IncastTakesItsShareOfASwitchPort) {
   // 25 B/ns at 200 Gb/s, of which others take 12.5; 4096 B of 4138 are payload.
   sim::Work work = puts(16, 40, 1 << 20);
   work.traffic = {{trace::Traffic::Place::kWire, 1, 100, 4096}};
-  const double left = median(p_ib(), recipe("mini-gda", {{"payload", "write"}}), work,
-                             results::Metric::kGoodput);
+  const double left =
+      median(p_ib(), recipe("mini-gda", {{"payload", "write"}}), work, results::Metric::kGoodput);
   EXPECT_NEAR(left, 12.5 * 4096 / 4138, 0.4);
 }
 
@@ -170,9 +168,9 @@ TEST_F(Contention, TrafficAtAPlaceThatIsNotThereIsRefused) {
 }
 
 TEST_F(Contention, ConnectionsBeyondTheCacheSlowANicThatReceives) {
-  // 128 contexts, one for each direction; each NIC sends to as many queue pairs as it receives from, 32 messages a visit.
-  // Known: one engine, 3.89 + 2.86 ns a message: 148 M/s. Never known: a context fetch of 860 ns,
-  // two at once, a visit: 32 / 430 ns = 74 M/s.
+  // 128 contexts, one for each direction; each NIC sends to as many queue pairs as it receives
+  // from, 32 messages a visit. Known: one engine, 3.89 + 2.86 ns a message: 148 M/s. Never known: a
+  // context fetch of 860 ns, two at once, a visit: 32 / 430 ns = 74 M/s.
   const auto rate = [&](std::int64_t queues, bool both) {
     sim::Work work = puts(64, 32 * 16, 8);
     work.queues = queues;

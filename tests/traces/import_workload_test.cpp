@@ -169,9 +169,10 @@ runs:
 
 TEST_F(Workload, BackgroundThatIsNoneIsRefused) {
   const auto error = [&](const std::string& entry) {
-    make("w.yaml", "machine: m\nruns:\n  - name: n\n    protocol: p\n    warps: 1\n    queues: 1\n"
-                   "    puts_per_warp: 1\n    bytes: 8\n    does: [put]\n    background:\n      - {" +
-                       entry + "}\n");
+    make("w.yaml",
+         "machine: m\nruns:\n  - name: n\n    protocol: p\n    warps: 1\n    queues: 1\n"
+         "    puts_per_warp: 1\n    bytes: 8\n    does: [put]\n    background:\n      - {" +
+             entry + "}\n");
     return error_of([&] { import_workload_yaml(path("w.yaml"), path("t")); });
   };
   EXPECT_HAS(error("at: wires, gbps: 1, bytes: 8"),
