@@ -29,18 +29,29 @@ class FromRunStart : public Observer {
       if (lane.background) background_.insert(lane.warp);
   }
   void on_journey(const Journey& journey) override {
-    ++journeys_;
-    if (!next_ || background_.contains(journey.warp)) return;
+    if (background_.contains(journey.warp)) return;
+    ++progress_;
+    if (!next_) return;
     Journey shifted = journey;
     shifted.start_ps -= begin_ps_;
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
-    if (!next_ || background_.contains(operation.warp)) return;
+    if (background_.contains(operation.warp)) return;
+    ++progress_;
+    if (!next_) return;
     Operation shifted = operation;
     shifted.begin_ps -= begin_ps_;
     shifted.end_ps -= begin_ps_;
     next_->on_operation(shifted);
+  }
+  void on_kernel(const KernelRound& round) override {
+    if (!next_) return;
+    KernelRound shifted = round;
+    for (Ps* at_ps : {&shifted.begin_ps, &shifted.noticed_ps, &shifted.called_ps,
+                      &shifted.started_ps, &shifted.ended_ps})
+      *at_ps -= begin_ps_;
+    next_->on_kernel(shifted);
   }
   void on_activity(const Activity& activity) override {
     Activity shifted = activity;
@@ -49,14 +60,20 @@ class FromRunStart : public Observer {
     next_->on_activity(shifted);
   }
   bool wants_activity() const override { return next_ && next_->wants_activity(); }
-  std::uint64_t journeys() const { return journeys_; }
+  /// Grows while messages complete or lanes go on.
+  std::uint64_t progress() const { return progress_; }
 
  private:
   Observer* next_;
   Ps begin_ps_;
-  std::uint64_t journeys_ = 0;
+  std::uint64_t progress_ = 0;
   std::unordered_set<std::uint32_t> background_;
 };
+
+/// The queue of a lane's visit; a lane without visits stays at its own.
+std::uint32_t queue_at(const trace::Lane& lane, std::uint64_t visit, std::uint32_t queues) {
+  return static_cast<std::uint32_t>((lane.queue + visit * lane.visit_stride) % queues);
+}
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
 void check_cpu_words(const Program& program, OpKind kind) {
@@ -72,6 +89,30 @@ void check_cpu_words(const Program& program, OpKind kind) {
                      "a CPU thread accesses '" + word.name + "', which is not in host memory",
                      "put its region into memory: host, or take out what reads or writes it");
   }
+}
+
+/// A proxy's thread reaches host memory; in the GPU's memory and a device's registers it only
+/// looks, loads and stores.
+void check_proxy_words(const Program& program) {
+  const auto check = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      const bool stores = step.op == StepOp::kStore;
+      const bool polls =
+          step.op == StepOp::kPoll || step.op == StepOp::kAtomic || step.op == StepOp::kSpin;
+      if (!stores && !polls && step.op != StepOp::kLoad && step.op != StepOp::kLook) continue;
+      const Word& word = program.words[step.word];
+      const MemoryKind memory = program.regions[word.region].memory;
+      if (memory == MemoryKind::kHost || (memory == MemoryKind::kNic && stores) ||
+          (memory == MemoryKind::kGpu && !polls))
+        continue;
+      throw InputError("protocol " + program.protocol,
+                       "a proxy's thread accesses '" + word.name + "' as it cannot where that lies",
+                       "put its region into memory: host; in the GPU's memory a proxy can look, "
+                       "load and store, in the NIC it can store");
+    }
+  };
+  check(program.proxy.visit);
+  for (const auto& posts : program.proxy.posts) check(posts);
 }
 
 nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
@@ -162,7 +203,11 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
       root(numbered("root_complex", number).c_str(), spec.host),
       host_memory(numbered("host_memory", number).c_str(), spec.host),
       cpu(numbered("host_thread", number).c_str(), spec.host, &host_memory),
-      core(numbered("cores", number).c_str(), spec.host, &host_memory),
+      core(numbered("cores", number).c_str(), spec.host, &host_memory,
+           {ps_from_ns(spec.pcie.round_trip_ns * (1 - spec.pcie.request_share_ratio)),
+            ps_from_ns(spec.pcie.round_trip_ns * spec.pcie.request_share_ratio)}),
+      front_end(("gpu" + std::to_string(number) + "_front_end").c_str(), spec.gpu, link.wires(),
+                ps_from_ns(spec.pcie.round_trip_ns), spec.nvlink.peers > 0),
       warp(numbered("consumer_warp", number).c_str(), spec.gpu, spec.pcie, spec.host, &l2,
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
@@ -172,6 +217,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
     sms.back()->memory.bind(l2.from_sms);
   }
   warp.memory.bind(l2.from_sms);
+  front_end.memory.bind(l2.from_sms);
+  core.attach(spec.gpu, &front_end);
   l2.to_hbm.bind(hbm.from_l2);
   l2.to_host.bind(link.from_device);
   link.to_root.bind(root.from_link);
@@ -196,6 +243,7 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
 void ProcessingElement::report(CounterSink& sink) const {
   for (const auto& sm : sms) sm->report(sink);
   core.report(sink);
+  front_end.report(sink);
   l2.report(sink);
   hbm.report(sink);
   link.report(sink);
@@ -214,6 +262,7 @@ void ProcessingElement::clear_counters() {
   link.clear_counters();
   cpu.clear_counters();
   core.clear_counters();
+  front_end.clear_counters();
   warp.clear_counters();
   if (nic) {
     nic->clear_counters();
@@ -267,7 +316,8 @@ void Machine::run(const RunSetup& setup) {
     throw InputError(where + " with protocol " + program.protocol,
                      "the recipe posts to a NIC, the system has none",
                      "use a system with nic.* parameters, or a capture-* recipe");
-  const std::uint32_t queues = program.queues_by_peer ? run.queues * pes : run.queues;
+  const std::uint32_t numbers = program.one_queue ? 1 : run.queues;
+  const std::uint32_t queues = program.queues_by_peer ? numbers * pes : numbers;
   if (run.peers >= pes && run.peers > 1)
     throw InputError(where,
                      "its queues lead to " + std::to_string(run.peers) +
@@ -334,12 +384,15 @@ void Machine::run(const RunSetup& setup) {
       op.from_ps = begin_ps + ps_from_ns(lane.period_ns * static_cast<double>(of.operations++));
     if (lane.visits > 0 && is_message(op.kind)) {
       const std::uint64_t visit = of.messages / lane.puts_per_visit;
-      op.queue = static_cast<std::uint32_t>((lane.queue + visit % lane.visits * lane.visit_stride) %
-                                            run.queues);
+      op.queue = queue_at(lane, visit % lane.visits, run.queues);
       op.flush = ++of.messages % lane.puts_per_visit == 0 || op.flush;
     }
     return true;
   };
+  const bool posts_for_lanes =
+      std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
+                  [](const Step& step) { return step.op == StepOp::kPost; });
+  check_proxy_words(program);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
     if (next_of(warp, op)) {
       if (program.of(op.kind).empty())
@@ -347,6 +400,12 @@ void Machine::run(const RunSetup& setup) {
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
                          "add the steps to the recipe, or take the operation out of the trace");
+      if (posts_for_lanes && is_message(op.kind) &&
+          program.proxy.posts[static_cast<std::size_t>(op.kind)].empty())
+        throw InputError(where + " with protocol " + program.protocol,
+                         "the recipe's proxy cannot post '" +
+                             std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
+                         "add it to `posts` of `proxy`");
       if (program.inlines[static_cast<std::size_t>(op.kind)] && program.nic.inline_bytes == 0) {
         if (op.bytes > kMaxInlineBytes)
           throw InputError(where + " with protocol " + program.protocol,
@@ -393,7 +452,7 @@ void Machine::run(const RunSetup& setup) {
     placements[number].draw(std::max<std::uint64_t>(layout.gpu_bytes(), 4096), sm_count, seed,
                             spec_.gpu.distance_spread_cycles);
     if (setup.place && number == 0) setup.place(layout, placements[number]);
-    books[number].begin(queues, &observer);
+    books[number].begin(queues, &observer, program.proxy.completes != kNoWord);
     pe.hbm.reset(placements[number].gpu_bytes());
     pe.l2.reset(placements[number].gpu_bytes(), &placements[number], seed);
     pe.link.reset(seed);
@@ -401,9 +460,11 @@ void Machine::run(const RunSetup& setup) {
     pe.host_memory.reset(std::max<std::uint64_t>(layout.host_bytes(), 4096));
     pe.cpu.seed(seed);
     pe.core.reset(seed);
+    pe.front_end.reset();
     for (auto& sm : pe.sms) sm->reset(seed);
     pe.l2.set_observer(&observer);
-    pe.link.set_observer(&observer);
+    pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
+    if (pe.nic_link) pe.nic_link->set_observer(&observer, "PCIe of NIC " + std::to_string(number));
     gpu::RunContext& context = contexts[number];
     context.program = &program;
     context.layout = &layout;
@@ -417,10 +478,6 @@ void Machine::run(const RunSetup& setup) {
     context.lanes = lanes_of_pe[number];
     context.lanes_of_queue.assign(queues, 0);
     context.next_op = next_op;
-    context.on_index = [book = &books[number]](std::uint32_t queue, std::uint64_t index,
-                                               std::uint64_t size) {
-      book->flight(queue, index).bytes = size;
-    };
     if (!program.nic.present) continue;
     nic::Connections connections{&program,
                                  &layout,
@@ -432,6 +489,13 @@ void Machine::run(const RunSetup& setup) {
     for (std::uint32_t queue = 0; queue < queues; ++queue)
       connections.peers.push_back(program.queues_by_peer ? queue % pes
                                                          : (number + 1 + queue % run.peers) % pes);
+    // Where lanes say whom they talk to, their queues lead there.
+    if (!program.queues_by_peer && run.peers == 1)
+      for (const trace::Lane& lane : run.lanes)
+        for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
+          if (const std::uint32_t queue = queue_at(lane, visit, run.queues);
+              lane.pe == number && lane.peer && queue < queues)
+            connections.peers[queue] = *lane.peer;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -457,7 +521,7 @@ void Machine::run(const RunSetup& setup) {
   }
   const auto queue_of = [&](const trace::Lane& lane) {
     const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
-    return program.queues_by_peer ? lane.queue * pes + peer : lane.queue;
+    return program.queues_by_peer ? lane.queue % numbers * pes + peer : lane.queue;
   };
   for (const trace::Lane& lane : run.lanes) {
     if (lane.visits > 0 && program.queues_by_peer)
@@ -466,8 +530,7 @@ void Machine::run(const RunSetup& setup) {
                        "take the visits out, or use a recipe without \"queues: by_peer\"");
     for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
       ++contexts[lane.pe]
-            .lanes_of_queue[visit == 0 ? queue_of(lane)
-                                       : (lane.queue + visit * lane.visit_stride) % run.queues];
+            .lanes_of_queue[visit == 0 ? queue_of(lane) : queue_at(lane, visit, run.queues)];
   }
 
   for (const auto& steps : program.steps)
@@ -483,20 +546,22 @@ void Machine::run(const RunSetup& setup) {
                                "give every warp a queue of its own");
 
   Consumer* consumer = nullptr;
-  if (!program.nic.present) {
+  if (!program.nic.present && !program.on_cpu) {
     ProcessingElement& pe = *pes_.front();
     const ConsumerProgram::Where at = program.consumer.where;
     consumer = at == ConsumerProgram::Where::kCpu    ? static_cast<Consumer*>(&pe.cpu)
                : at == ConsumerProgram::Where::kPeer ? &peer_->consumer()
                                                      : static_cast<Consumer*>(&pe.warp);
-    // Traces do not say where the consumer ran: its block is the grid's last, on a neighbour of the
-    // last lane's SM.
+    // Where the trace does not say where the consumer ran: its block is the grid's last, on a
+    // neighbour of the last lane's SM.
     const auto blocks = static_cast<std::uint32_t>(run.lanes.size());
-    pe.warp.place((run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) % sm_count);
+    pe.warp.place(
+        run.consumer_sm.value_or(run.lanes.back().sm.value_or(default_sm(blocks - 1)) + 2) %
+        sm_count);
     consumer->set_observer(&observer);
     consumer->start(&program, &layout, queues, &books.front(),
                     [&](std::uint32_t queue, std::uint64_t index) {
-                      return books.front().flight(queue, index).bytes;
+                      return books.front().flight(queue, index).journey.bytes;
                     });
   }
   std::fill(lanes_of_pe.begin(), lanes_of_pe.end(), 0);
@@ -516,13 +581,16 @@ void Machine::run(const RunSetup& setup) {
     pes_[lane.pe]->sms[sm]->add_lane(&contexts[lane.pe], lane.warp, queue_of(lane), number, peer);
   }
 
+  for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
+    if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
+
   for (const trace::Traffic& traffic : run.traffic) traffic_.push(begin_ps, traffic);
 
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
   Ps progress_ps = now_ps();
-  std::uint64_t journeys = 0;
+  std::uint64_t progress = 0;
   // A lost message is noticed only after the timeout, at worst as often as it may be repeated.
   if (fabric_ && fabric_->loses())
     longest_pause_ps += ps_from_ns(spec_.nic.ack_timeout_us * 1000 * (spec_.nic.retries + 2));
@@ -541,13 +609,14 @@ void Machine::run(const RunSetup& setup) {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
         sc_core::SC_EXIT_ON_STARVATION);
-    if (observer.journeys() != journeys) progress_ps = now_ps();
-    journeys = observer.journeys();
+    if (observer.progress() != progress) progress_ps = now_ps();
+    progress = observer.progress();
   } while (sc_core::sc_pending_activity() && complaint().empty() && !failure &&
            now_ps() - progress_ps <= longest_pause_ps + static_cast<Ps>(slice.value()));
   for (auto& pe : pes_) {
     pe->l2.set_observer(nullptr);
     pe->link.set_observer(nullptr);
+    if (pe->nic_link) pe->nic_link->set_observer(nullptr);
   }
   if (fabric_) fabric_->set_observer(nullptr);
   if (peer_) peer_->set_observer(nullptr);

@@ -10,6 +10,7 @@
 #include "models/common/observer.h"
 #include "models/common/placement.h"
 #include "models/common/queues.h"
+#include "models/gpu/front_end.h"
 #include "models/gpu/hbm.h"
 #include "models/gpu/l2.h"
 #include "models/gpu/polling_warp.h"
@@ -55,6 +56,7 @@ class ProcessingElement {
   host::HostMemory host_memory;
   host::CpuThread cpu;
   host::Core core;
+  gpu::FrontEnd front_end;
   gpu::PollingWarp warp;
   std::vector<std::unique_ptr<gpu::Sm>> sms;
   // with a NIC

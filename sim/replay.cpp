@@ -147,6 +147,10 @@ std::uint32_t replay(trace::Reader& reader, Machine& machine, const ReplayOption
     const auto run = reader.next_run();
     if (!run) break;
     if (options.selects && !options.selects(*run)) continue;
+    if (!run->not_replayable.empty()) {
+      if (options.on_left_out) options.on_left_out(*run);
+      continue;
+    }
     const std::string path =
         config::recipe_path(options.protocol.value_or(run->protocol), options.config_dir);
     const config::Recipe recipe = config::load_recipe(path, run->choices, options.protocol_sets);

@@ -23,6 +23,8 @@ struct ReplayOptions {
   std::uint64_t seed = 1;
   /// Which runs to replay; empty: all.
   std::function<bool(const trace::Run&)> selects;
+  /// A run that cannot be simulated (Run::not_replayable) is left out; may be empty.
+  std::function<void(const trace::Run&)> on_left_out;
   /// Before a run starts; may be empty.
   std::function<void(std::uint32_t index, const trace::Run&, const config::Recipe&)> on_run;
   /// Once a run has ended; may be empty.

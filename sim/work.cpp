@@ -163,8 +163,10 @@ void run_work(Machine& machine, const config::Recipe& recipe, const Work& work,
     ++position[warp];
     op = {};
     op.kind = does[step];
-    if (is_message(op.kind)) {
+    // A wait's bytes are those of what it waits for.
+    if (is_message(op.kind) || op.kind == OpKind::kWait)
       op.bytes = static_cast<std::uint64_t>(work.bytes);
+    if (is_message(op.kind)) {
       op.flush = round + 1 == rounds;
       op.wait =
           work.wait_every != 0 && (round + 1) % static_cast<std::uint64_t>(work.wait_every) == 0;

@@ -10,9 +10,15 @@ packages=(
   g++ cmake ninja-build
   libsystemc-dev libboost1.81-dev libboost-iostreams1.81-dev zlib1g-dev
   libyaml-cpp-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libfmt-dev libcli11-dev
+  libceres-dev # least squares of `marrow calibrate`
+  libsqlite3-dev # the importer of Nsight Systems exports
   libgtest-dev libbenchmark-dev
-  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours
+  libboost-mpi1.81-dev libopenmpi-dev openmpi-bin # studies over several machines
+  libibverbs-dev # mlx5dv.h: the tests compare its layouts with ours; marrow-capture drives a NIC
 )
+# The page of `marrow report` is bundled with Node and tested in Chromium; of any source.
+command -v node >/dev/null && command -v npm >/dev/null || packages+=(nodejs npm)
+command -v chromium >/dev/null || packages+=(chromium)
 
 say() { echo "install-deps: $*"; }
 fail() {

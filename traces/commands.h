@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
+#include "traces/trace.h"
 
 namespace marrow::trace {
 
@@ -26,15 +27,16 @@ const std::vector<ImportFormat>& import_formats();
 void import_file(const std::string& format, const std::string& file, const std::string& out,
                  const ImportOptions& options);
 
-/// marrow trace info: header and a table of runs, or one JSON object ("marrow.trace.info/1").
-void info(const std::string& file, bool json, std::ostream& out);
+/// marrow trace info: header, a table of runs, what was measured of them as a whole and what
+/// devices counted; or one JSON object ("marrow.trace.info/1"). name: the file's, for a person.
+void info(Reader& reader, const std::string& name, bool json, std::ostream& out);
 
 /// marrow trace check: reads everything; says OK and how much there is.
-void check(const std::string& file, std::ostream& out);
+void check(Reader& reader, const std::string& name, std::ostream& out);
 
 /// marrow trace dump: one JSON object an operation and line; at most `limit` lines (0: all), of all
 /// runs or the one named.
-void dump(const std::string& file, std::optional<std::string> only_run, std::uint64_t limit,
-          std::ostream& out);
+void dump(Reader& reader, const std::string& name, std::optional<std::string> only_run,
+          std::uint64_t limit, std::ostream& out);
 
 }  // namespace marrow::trace

@@ -11,7 +11,8 @@
 namespace marrow::trace {
 
 RunRules::RunRules(const Run& run) : measured_stages_(run.measured_stages.size()) {
-  if (run.protocol.empty()) throw Fault{"the run names no protocol", "name its recipe"};
+  if (run.protocol.empty() && run.not_replayable.empty())
+    throw Fault{"the run names no protocol", "name its recipe"};
   if (run.queues == 0) throw Fault{"the run has 0 queues", "a run needs at least 1"};
   if (run.lanes.empty()) throw Fault{"the run has no lanes", "list its issuing warps"};
   warps_.reserve(run.lanes.size());
@@ -40,6 +41,23 @@ RunRules::RunRules(const Run& run) : measured_stages_(run.measured_stages.size()
     throw Fault{fmt::format("warp {} is listed twice among the lanes", *twice),
                 "give every lane its own number"};
   dense_ = warps_.back() == warps_.size() - 1;
+  for (const PlacedWord& word : run.words) {
+    if (word.queue >= run.queues)
+      throw Fault{fmt::format("word '{}' of queue {}: the run has {} queues", shown(word.word),
+                              word.queue, run.queues),
+                  "make or fetch it again"};
+    for (const Sight& sight : word.seen)
+      if (!has_lane(sight.warp))
+        throw Fault{fmt::format("word '{}' is seen from warp {}, which is not among the lanes",
+                                shown(word.word), sight.warp),
+                    "make or fetch it again"};
+  }
+
+  for (const Summary& s : run.summaries)
+    if (s.metric.empty() || s.statistic.empty() || !std::isfinite(s.value))
+      throw Fault{fmt::format("a summary without metric, statistic or number ('{}' '{}')",
+                              shown(s.metric), shown(s.statistic)),
+                  "leave out what was not measured"};
 
   std::vector<std::string_view> known(kStageNames.begin(), kStageNames.end());
   known.push_back("completion");

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "models/common/error.h"
+#include "traces/guess.h"
 
 namespace marrow::trace {
 
@@ -85,7 +86,7 @@ bool Lines::next(std::string_view& line) {
       fail(f);
     }
     buffer_.resize(kept + got);
-    if (head_.empty()) head_ = buffer_.substr(0, 256);
+    if (head_.empty()) head_ = buffer_.substr(0, kGuessBytes);
     at_end_ = got == 0;
   }
   if (newline == std::string::npos) {

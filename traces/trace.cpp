@@ -10,6 +10,7 @@
 #include <boost/iostreams/concepts.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filtering_streambuf.hpp>
+#include <cmath>
 #include <cstring>
 
 #include "models/common/error.h"
@@ -18,6 +19,7 @@
 #include "traces/guess.h"
 #include "traces/rules.h"
 #include "traces/source.h"
+#include "traces/text.h"
 
 namespace marrow::trace {
 
@@ -58,6 +60,37 @@ Run run_from(const v1::Run& in) {
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
   out.epoch_ns = in.epoch_ns();
+  for (const v1::Summary& s : in.summaries())
+    out.summaries.push_back({s.metric(), s.statistic(), s.value(), s.unit(), s.count(), s.note()});
+  out.not_replayable = in.not_replayable();
+  out.words.reserve(static_cast<std::size_t>(in.words_size()));
+  for (const v1::PlacedWord& word : in.words()) {
+    PlacedWord& w = out.words.emplace_back();
+    w = {word.word(), word.queue(), word.first_entry(), word.address(), {}, std::nullopt};
+    if (word.has_from_consumer())
+      w.from_consumer = {0, word.from_consumer().cycles(), word.from_consumer().far()};
+    for (const v1::Sight& sight : word.seen())
+      w.seen.push_back({sight.warp(), sight.cycles(), sight.far()});
+  }
+  out.put_cycles = in.put_cycles();
+  out.put_unstamped_cycles = in.put_unstamped_cycles();
+  out.consumer = in.consumer();
+  if (in.consumer_sm_known()) out.consumer_sm = in.consumer_sm();
+  out.consumer_clock_bound_ns = in.consumer_clock_bound_ns();
+  out.clock_changed = in.clock_changed();
+  return out;
+}
+
+Header header_from(const v1::Header& in) {
+  Header out{in.machine(), in.origin(), in.sm_clock_ghz()};
+  out.facts.insert(in.facts().begin(), in.facts().end());
+  out.l2_near_cycles = in.l2_near_cycles();
+  out.l2_far_cycles = in.l2_far_cycles();
+  for (const v1::Counter& c : in.counters()) {
+    if (!std::isfinite(c.value()))
+      throw Fault{fmt::format("counter '{}' is no number", shown(c.name())), kAgain};
+    out.counters.push_back({c.device(), c.name(), c.value(), c.unit(), c.taken()});
+  }
   return out;
 }
 
@@ -175,11 +208,11 @@ void Reader::Impl::open() {
 
   // A foreign file is told apart before anything is parsed.
   try {
-    ensure(256);
+    ensure(kGuessBytes);
   } catch (const Fault& f) {
     fail(f);
   }
-  const std::string_view head(buffer.data() + begin, std::min<std::size_t>(end - begin, 256));
+  const std::string_view head(buffer.data() + begin, std::min(end - begin, kGuessBytes));
   if (head.empty()) throw InputError(path, "holds nothing once unpacked", kAgain);
   if (!source->gzipped() || !starts_like_trace(head)) {
     const Guess g = guess(head, path);
@@ -189,8 +222,11 @@ void Reader::Impl::open() {
   }
   load();
   if (!record->has_header()) fail({"the first record is no header", kAgain});
-  const v1::Header& in = record->header();
-  header = {in.machine(), in.origin(), in.sm_clock_ghz()};
+  try {
+    header = header_from(record->header());
+  } catch (const Fault& f) {
+    fail(f);
+  }
   loaded = false;
 }
 
@@ -374,6 +410,17 @@ Writer::Writer(const std::string& path, const Header& header, int gzip_level)
   out.set_machine(header.machine);
   out.set_origin(header.origin);
   out.set_sm_clock_ghz(header.sm_clock_ghz);
+  for (const auto& [key, value] : header.facts) (*out.mutable_facts())[key] = value;
+  out.set_l2_near_cycles(header.l2_near_cycles);
+  out.set_l2_far_cycles(header.l2_far_cycles);
+  for (const Counter& counter : header.counters) {
+    v1::Counter& c = *out.add_counters();
+    c.set_device(counter.device);
+    c.set_name(counter.name);
+    c.set_value(counter.value);
+    c.set_unit(counter.unit);
+    c.set_taken(counter.taken);
+  }
   impl_->put(true);
 }
 
@@ -411,6 +458,40 @@ void Writer::run(const Run& run) {
   out.set_puts_per_lane(run.puts_per_lane);
   for (const std::string& stage : run.measured_stages) out.add_measured_stages(stage);
   out.set_epoch_ns(run.epoch_ns);
+  for (const Summary& summary : run.summaries) {
+    v1::Summary& s = *out.add_summaries();
+    s.set_metric(summary.metric);
+    s.set_statistic(summary.statistic);
+    s.set_value(summary.value);
+    s.set_unit(summary.unit);
+    s.set_count(summary.count);
+    s.set_note(summary.note);
+  }
+  out.set_not_replayable(run.not_replayable);
+  for (const PlacedWord& word : run.words) {
+    v1::PlacedWord& w = *out.add_words();
+    w.set_word(word.word);
+    w.set_queue(word.queue);
+    w.set_first_entry(word.first_entry);
+    w.set_address(word.address);
+    if (word.from_consumer) {
+      w.mutable_from_consumer()->set_cycles(word.from_consumer->cycles);
+      w.mutable_from_consumer()->set_far(word.from_consumer->far);
+    }
+    for (const Sight& sight : word.seen) {
+      v1::Sight& s = *w.add_seen();
+      s.set_warp(sight.warp);
+      s.set_cycles(sight.cycles);
+      s.set_far(sight.far);
+    }
+  }
+  out.set_put_cycles(run.put_cycles);
+  out.set_put_unstamped_cycles(run.put_unstamped_cycles);
+  out.set_consumer(run.consumer);
+  out.set_consumer_sm(run.consumer_sm.value_or(0));
+  out.set_consumer_sm_known(run.consumer_sm.has_value());
+  out.set_consumer_clock_bound_ns(run.consumer_clock_bound_ns);
+  out.set_clock_changed(run.clock_changed);
   if (run.peers > 1) out.set_peers(run.peers);
   for (const Traffic& traffic : run.traffic) {
     v1::Traffic& t = *out.add_traffic();

@@ -24,10 +24,33 @@ enum class OpKind : std::uint8_t {
   kCompute
 };
 
+/// What a device counted while the trace's work was done.
+struct Counter {
+  std::string device;  ///< "mlx5_0/1"
+  std::string name;    ///< "rx_write_requests"
+  double value = 0;
+  std::string unit;   ///< empty: a count
+  std::string taken;  ///< "difference" (of two snapshots), "snapshot"; "total", "mean", "max"
+};
+
 struct Header {
   std::string machine;
   std::string origin;
   double sm_clock_ghz = 0;  ///< 0: no captured times
+  std::vector<Counter> counters = {};
+  std::map<std::string, std::string> facts = {};  ///< of a capture's machine; none that names it
+  double l2_near_cycles = 0;  ///< mean of Sight::cycles over near lines, or over all
+  double l2_far_cycles = 0;   ///< and over far ones; 0: there are none, or nothing was measured
+};
+
+/// A number that sums up a run, as a benchmark prints it.
+struct Summary {
+  std::string metric;     ///< "one_way", "put_completion", "iteration", "rate", "goodput", ...
+  std::string statistic;  ///< "mean", "median", "min", "max", "stdev", "p99", "p99.9", ...
+  double value = 0;
+  std::string unit;         ///< "us", "MiB/s", "Mmsg/s", ...
+  std::uint64_t count = 0;  ///< iterations behind it; 0: unknown
+  std::string note;         ///< for a person: "half of a round trip"
 };
 
 struct Lane {
@@ -56,6 +79,23 @@ struct Traffic {
 inline constexpr std::array<std::string_view, 5> kTrafficPlaces = {
     "gpu_link_up", "gpu_link_down", "nic_link_up", "nic_link_down", "wire"};
 
+/// How far a word's line is from the SM of a warp, measured while nothing else ran.
+struct Sight {
+  std::uint32_t warp = 0;
+  std::uint32_t cycles = 0;  ///< of a compare-and-swap, with the cost of reading the clock
+  bool far = false;
+};
+
+/// Where a word of a queue lay in GPU memory; of an entry ring, one 4 KiB page.
+struct PlacedWord {
+  std::string word;  ///< as the recipe calls it
+  std::uint32_t queue = 0;
+  std::uint32_t first_entry = 0;
+  std::uint64_t address = 0;  ///< virtual
+  std::vector<Sight> seen;
+  std::optional<Sight> from_consumer = std::nullopt;  ///< from Run::consumer_sm; no warp
+};
+
 struct Run {
   std::string name;
   std::string protocol;
@@ -67,19 +107,32 @@ struct Run {
   /// Globaltimer value from which Measured::start_ns counts, and consumer_seen_ns where the
   /// consumer is a GPU: a double cannot hold an absolute globaltimer to better than 256 ns.
   std::uint64_t epoch_ns = 0;
-  std::uint32_t peers = 1;  ///< queues lead in turn to so many other elements
+  std::vector<Summary> summaries;  ///< what was measured of the run as a whole
+  /// Why the run cannot be simulated; empty: it can. Only then may the protocol be empty.
+  std::string not_replayable;
+  std::vector<PlacedWord> words = {};  ///< none: not known, to be inferred
+  double put_cycles = 0;               ///< mean of a put, from a warp's first put to its last
+  double put_unstamped_cycles = 0;     ///< the same of a run without stamps; 0: not measured
+  std::string consumer = {};           ///< device, peer, host, nic; empty: not told
+  std::optional<std::uint32_t> consumer_sm = std::nullopt;  ///< of a warp on the same GPU
+  /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
+  double consumer_clock_bound_ns = 0;
+  bool clock_changed = false;  ///< the SM clock moved meanwhile
+  std::uint32_t peers = 1;     ///< queues lead in turn to so many other elements
   std::vector<Traffic> traffic;
 };
 
 struct Measured {
-  std::uint64_t start_ns = 0;               ///< globaltimer, after Run::epoch_ns
+  /// A GPU's globaltimer, or the clock of the host that captured; after Run::epoch_ns.
+  std::uint64_t start_ns = 0;
   std::vector<std::uint32_t> stage_cycles;  ///< in the order of Run::measured_stages
   std::uint32_t polls = 0;
   std::uint64_t index = 0;  ///< position in the queue
   bool rang = false;
   bool timed_out = false;  ///< the program gave up waiting
   // the consumer's side, 0 where unknown
-  double consumer_seen_ns = 0;  ///< a GPU's globaltimer after Run::epoch_ns, or a CPU's own clock
+  /// A GPU's globaltimer after Run::epoch_ns; a CPU's own clock, unless that was translated.
+  double consumer_seen_ns = 0;
   double consumer_read_ns = 0;  ///< from seen until the entry was read
   double consumer_done_ns = 0;  ///< from read until the completion was written
 };

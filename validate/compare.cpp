@@ -153,6 +153,8 @@ std::string_view name(Role role) {
       return "fit";
     case Role::kPlacement:
       return "placement";
+    case Role::kShown:
+      return "shown";
     case Role::kPredicted:
       return "predicted";
   }
@@ -184,13 +186,13 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   comparison.trace = options.trace_file;
   comparison.machine = reader.header().machine;
 
-  InferredPlacement placement;
+  KnownPlacement placement;
   if (options.placement_from.empty()) {
-    placement = infer_placement(reader, base, options.config_dir, options.seed, base_spec);
+    placement = KnownPlacement(reader, base, options.config_dir, options.seed, base_spec);
     comparison.placement_runs = placement.runs();
   } else {
     trace::Reader other(options.placement_from);
-    placement = infer_placement(other, base, options.config_dir, options.seed, base_spec);
+    placement = KnownPlacement(other, base, options.config_dir, options.seed, base_spec);
   }
 
   // Captured cycles are of the clock that they were captured at.
@@ -224,8 +226,8 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   replay.on_measured = [&](std::uint32_t, const trace::Run&, const trace::Op& op) {
     collector.measured(op);
   };
-  replay.place = [&](const trace::Run&, const config::Recipe& recipe, const QueueLayout& layout,
-                     Placement& drawn) { placement.apply(recipe, layout, drawn); };
+  replay.place = [&](const trace::Run& run, const config::Recipe& recipe, const QueueLayout& layout,
+                     Placement& drawn) { placement.apply(run, recipe, layout, drawn); };
   replay.on_run_end = [&](std::uint32_t, const trace::Run& run) {
     const Samples& samples = collector.samples();
     const std::string kind = baseline_key(run);
@@ -280,6 +282,34 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
   return comparison;
 }
 
+namespace {
+std::string name_of(const Row& row) { return row.run + '\n' + row.stage; }
+}  // namespace
+
+std::map<std::string, double> medians(const Comparison& comparison) {
+  std::map<std::string, double> all;
+  for (const Row& row : comparison.rows) all[name_of(row)] = row.predicted.median;
+  return all;
+}
+
+void add_intervals(Comparison& comparison, const results::Intervals& intervals,
+                   double error_percent) {
+  for (Row& row : comparison.rows)
+    if (const auto it = intervals.find(name_of(row)); it != intervals.end())
+      row.interval = results::widened(it->second, row.predicted.median, error_percent);
+}
+
+Coverage Comparison::coverage(bool predicted_alone) const {
+  Coverage coverage;
+  for (const Row& row : rows) {
+    if (!row.interval || !row.scored || !row.stable) continue;
+    if (predicted_alone && row.role != Role::kPredicted) continue;
+    ++coverage.rows;
+    coverage.inside += row.inside();
+  }
+  return coverage;
+}
+
 void write_table(std::ostream& out, const Comparison& comparison) {
   out << fmt::format("{} predicted by {}: SM cycles; medians, of `put` means\n", comparison.trace,
                      comparison.system);
@@ -298,6 +328,9 @@ void write_table(std::ostream& out, const Comparison& comparison) {
       note = row.within ? "unstable, within p10 to p90" : "unstable, outside p10 to p90";
     else if (row.hard())
       note = "hard";
+    if (row.interval)
+      note = fmt::format("{:.0f} to {:.0f}{}{}{}", row.interval->low, row.interval->high,
+                         row.inside() ? "" : " missed", note.empty() ? "" : "; ", note);
     const std::string baseline =
         row.baseline_error ? fmt::format("{:+.1f} %", 100 * *row.baseline_error) : "-";
     out << fmt::format(
@@ -315,6 +348,12 @@ void write_table(std::ostream& out, const Comparison& comparison) {
   if (comparison.unstable > 0)
     out << fmt::format("{:<22} {:>5} {:>4} of them predicted within the measured p10 to p90\n",
                        "unstable rows", comparison.unstable, comparison.unstable_within);
+  const Coverage held_out = comparison.coverage(true), all = comparison.coverage(false);
+  if (all.rows > 0)
+    out << fmt::format(
+        "90 % intervals of the predicted medians hold {:.0f} % of {} measured medians that nothing "
+        "was fitted to, {:.0f} % of all {}\n",
+        100 * held_out.share(), held_out.rows, 100 * all.share(), all.rows);
   out << "baseline: the error of repeating the first uncontended run of that protocol and doorbell "
          "place; hard: it errs by more than 10 %\n";
   if (!comparison.placement_runs.empty()) {
@@ -340,6 +379,10 @@ nlohmann::ordered_json as_json(const Comparison& comparison) {
                                     {"within_p10_p90", row.within},
                                     {"hard", row.hard()}};
     if (row.baseline_error) entry["baseline_error"] = *row.baseline_error;
+    if (row.interval) {
+      entry["interval"] = {row.interval->low, row.interval->high};
+      entry["inside_interval"] = row.inside();
+    }
     rows.push_back(std::move(entry));
   }
   const auto groups = comparison.groups();
@@ -349,6 +392,15 @@ nlohmann::ordered_json as_json(const Comparison& comparison) {
   nlohmann::ordered_json summary = as_json(groups[3]);
   summary["all"] = as_json(groups[0]);
   summary["groups"] = by_group;
+  if (comparison.coverage(false).rows > 0) {
+    const auto told = [](const Coverage& coverage) {
+      return nlohmann::ordered_json{
+          {"rows", coverage.rows}, {"inside", coverage.inside}, {"share", coverage.share()}};
+    };
+    summary["intervals"] = {{"stated", 0.9},
+                            {"predicted", told(comparison.coverage(true))},
+                            {"all", told(comparison.coverage(false))}};
+  }
   summary["unstable"] = {{"rows", comparison.unstable}, {"within", comparison.unstable_within}};
   return {{"schema", "marrow.validate/1"},
           {"system", comparison.system},

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/machine.h"
+#include "sim/sweep/uncertainty.h"
 #include "traces/trace.h"
 #include "validate/placement.h"
 
@@ -15,11 +17,17 @@ namespace marrow::validate {
 
 /// "fit": parameters were fitted to this run; "placement": only the L2 placement was read off it;
 /// "predicted": neither.
-enum class Role : std::uint8_t { kFit, kPlacement, kPredicted };
+enum class Role : std::uint8_t {
+  kFit,
+  kPlacement,
+  kPredicted,
+  kShown  ///< a prediction that no bound is put on: in no summary
+};
 std::string_view name(Role role);
 
 struct Spread {
   double median = 0, p10 = 0, p90 = 0;
+  double p99 = 0;  ///< of a published measurement's simulation
 };
 
 struct Row {
@@ -33,6 +41,11 @@ struct Row {
   bool stable = true;                    ///< the halves of the measurement agree within 15 %
   bool scored = true;                    ///< the measured median is at least 100 cycles
   bool within = true;  ///< the predicted median lies within the measured p10 to p90
+  /// Where the median lies with 90 %, by the parameters' intervals and the models' own error.
+  std::optional<results::Interval> interval;
+  bool inside() const {  ///< is the measured median in it?
+    return interval && interval->low <= measured.median && measured.median <= interval->high;
+  }
   bool hard() const { return baseline_error && std::abs(*baseline_error) > 0.10; }
 };
 
@@ -44,6 +57,14 @@ struct Group {
   double worst_error = 0;
 };
 
+/// How often the stated intervals hold.
+struct Coverage {
+  std::size_t rows = 0, inside = 0;
+  double share() const {
+    return rows ? static_cast<double>(inside) / static_cast<double>(rows) : 0;
+  }
+};
+
 struct Comparison {
   std::string system, trace;
   std::string machine;  ///< that the trace was captured on
@@ -53,6 +74,8 @@ struct Comparison {
 
   /// Over stable scored rows: all, hard, put, each over every role and over predicted rows alone.
   std::vector<Group> groups() const;
+  /// Over stable scored rows with an interval: those that nothing was fitted to, or all.
+  Coverage coverage(bool predicted_alone) const;
 };
 
 struct Options {
@@ -71,6 +94,12 @@ struct Options {
 /// times.
 Comparison compare(sim::Machine& machine, sim::Machine& base, const config::SystemSpec& base_spec,
                    const Options& options);
+
+/// The predicted medians by name, as sweep::intervals_of() takes them, and their intervals.
+std::map<std::string, double> medians(const Comparison& comparison);
+/// error_percent: the models' own, besides the parameters' (prediction.stage_error_percent).
+void add_intervals(Comparison& comparison, const results::Intervals& intervals,
+                   double error_percent);
 
 void write_table(std::ostream& out, const Comparison& comparison);
 /// Schema "marrow.validate/1".

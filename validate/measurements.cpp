@@ -49,6 +49,12 @@ Take take_named(const YamlNode& node) {
   return word == "clock_constant" ? Take::kClockConstant : Take::kReach;
 }
 
+Role role_named(const YamlNode& node) {
+  const std::string word = node.one_of({"fit", "predicted", "shown"});
+  if (word == "shown") return Role::kShown;
+  return word == "fit" ? Role::kFit : Role::kPredicted;
+}
+
 std::string system_file(const std::string& name, const std::string& config_dir) {
   return config_dir + "/systems/" + name + ".yaml";
 }
@@ -163,6 +169,8 @@ double factor_of(const Cell& cell, const Table& table, const YamlNode& node) {
       return 1;
     case Take::kClockConstant:
       return unit_factor(cell.metric, cell.unit, node);
+    case Take::kP99:
+      return unit_factor(cell.metric, cell.unit, node);
     case Take::kReach:
       if ((table.sweeps.at(cell.sweep).vary == "work.bytes") != (cell.unit == "B"))
         node.fail(fmt::format("\"{}\" is not the unit of what the sweep varies", cell.unit),
@@ -190,8 +198,7 @@ Cell read_cell(const YamlNode& node, const Table& table) {
   cell.value = node.at("value").number();
   cell.unit = node.at("unit").text();
   if (const auto value = node.find("what")) cell.what = value->text();
-  if (const auto value = node.find("role"))
-    cell.role = value->one_of({"fit", "predicted"}) == "fit" ? Role::kFit : Role::kPredicted;
+  if (const auto value = node.find("role")) cell.role = role_named(*value);
   if (const auto value = node.find("not_covered")) cell.not_covered = value->text();
   const auto run = node.find("run"), sweep = node.find("sweep"), less = node.find("less");
   if (!run && !sweep) {
@@ -217,7 +224,11 @@ Cell read_cell(const YamlNode& node, const Table& table) {
       cell.less = less->text();
       needs(run_of(table, *less));
     }
-    if (const auto take = node.find("take")) take->fail("needs a sweep", "remove it");
+    if (const auto take = node.find("take")) {
+      if (take->text() != "p99") take->fail("needs a sweep", "remove it, or write p99");
+      if (less) less->fail("stands beside a p99", "remove it");
+      cell.take = Take::kP99;
+    }
   } else {
     cell.sweep = sweep->text();
     const auto it = table.sweeps.find(cell.sweep);
@@ -272,6 +283,36 @@ Cell read_pcie_cell(const YamlNode& node, const std::string& config_dir) {
   return cell;
 }
 
+/// A cell of the probe's launch and copy rows.
+Cell read_launch_cell(const YamlNode& node, const std::string& config_dir) {
+  node.only({"id", "system", "test", "bytes", "to", "value", "unit", "role", "not_covered"});
+  Cell cell;
+  cell.id = node.at("id").text();
+  cell.value = node.at("value").number(0);
+  cell.unit = node.at("unit").one_of({"ns", "us"});
+  cell.per_unit = cell.unit == "us" ? 1e-3 : 1;
+  if (const auto value = node.find("role"))
+    cell.role = value->one_of({"fit", "predicted"}) == "fit" ? Role::kFit : Role::kPredicted;
+  cell.stage = node.at("test").text();
+  const auto test = std::find(kLaunchTestNames.begin(), kLaunchTestNames.end(), cell.stage);
+  if (test == kLaunchTestNames.end())
+    node.at("test").fail("the probe has no such test",
+                         fmt::format("known: {}", fmt::join(kLaunchTestNames, ", ")));
+  cell.launch.test = static_cast<LaunchTest>(test - kLaunchTestNames.begin());
+  cell.system = node.at("system").text();
+  check_system(node.at("system"), cell.system, config_dir);
+  cell.what = fmt::format("{}: {}", cell.system, cell.stage);
+  if (cell.launch.test == LaunchTest::kCopy || cell.launch.test == LaunchTest::kCopyToSeen) {
+    cell.launch.bytes = static_cast<std::uint64_t>(node.at("bytes").integer(1, 1 << 30));
+    cell.launch.to_host = node.at("to").one_of({"host", "gpu"}) == "host";
+    cell.what += fmt::format(" {} B to {}", cell.launch.bytes, node.at("to").text());
+  } else if (const auto bytes = node.find("bytes")) {
+    bytes->fail("is of copies", "remove it");
+  }
+  if (const auto value = node.find("not_covered")) cell.not_covered = value->text();
+  return cell;
+}
+
 Cell cell_of(const PeerRow& row, const std::string& table, std::size_t number) {
   Cell cell;
   cell.id = fmt::format("{}-{:03}", table, number);
@@ -289,10 +330,11 @@ Table read_table(const std::string& file, const std::string& config_dir) {
   table.file = file;
   std::string kind = "simulation";
   if (const auto value = root.find("kind"))
-    kind = value->one_of({"simulation", "pcie_bench", "peer_probe"});
+    kind = value->one_of({"simulation", "pcie_bench", "peer_probe", "launch_probe"});
   if (kind == "simulation")
     root.only({"kind", "table", "title", "source", "runs", "sweeps", "rows"});
-  if (kind == "pcie_bench") root.only({"kind", "table", "title", "source", "rows"});
+  if (kind == "pcie_bench" || kind == "launch_probe")
+    root.only({"kind", "table", "title", "source", "rows"});
   table.id = root.at("table").text();
   table.title = root.at("title").text();
   const YamlNode source = root.at("source");
@@ -308,6 +350,7 @@ Table read_table(const std::string& file, const std::string& config_dir) {
     return table;
   }
   if (kind == "pcie_bench") table.kind = Kind::kPcieBench;
+  if (kind == "launch_probe") table.kind = Kind::kLaunchProbe;
   if (const auto runs = root.find("runs"))
     for (const auto& [name, node] : runs->entries())
       table.runs.push_back(read_run(name, node, table, config_dir));
@@ -318,8 +361,9 @@ Table read_table(const std::string& file, const std::string& config_dir) {
     }
   std::set<std::string> ids;
   for (const YamlNode& node : root.at("rows").items()) {
-    table.cells.push_back(table.kind == Kind::kPcieBench ? read_pcie_cell(node, config_dir)
-                                                         : read_cell(node, table));
+    table.cells.push_back(table.kind == Kind::kPcieBench     ? read_pcie_cell(node, config_dir)
+                          : table.kind == Kind::kLaunchProbe ? read_launch_cell(node, config_dir)
+                                                             : read_cell(node, table));
     if (!ids.insert(table.cells.back().id).second)
       node.at("id").fail("stands twice in this table", "remove one of them");
   }
@@ -377,7 +421,7 @@ Results simulate(const Scenario& scenario, const std::set<Metric>& metrics,
   for (const auto& [metric, values] : pooled)
     if (!values.empty())
       results[std::string(name(metric))] = {quantile(values, 0.5), quantile(values, 0.1),
-                                            quantile(values, 0.9)};
+                                            quantile(values, 0.9), quantile(values, 0.99)};
   return results;
 }
 
@@ -404,9 +448,22 @@ Results probe(const Table& table, const MeasurementOptions& options) {
   return results;
 }
 
+/// The table's rows of one system.
+Results launches(const Table& table, const std::string& system, const MeasurementOptions& options) {
+  LaunchProbe launch(config::bind(config::load_system(system_file(system, options.config_dir),
+                                                      options.system_sets)),
+                     options.config_dir);
+  Results results;
+  for (const Cell& cell : table.cells)
+    if (cell.not_covered.empty() && cell.system == system)
+      results[cell.id] = {launch.predict(cell.launch), kNone, kNone};
+  return results;
+}
+
 /// A simulation, or a table of another kind, in a process of its own.
 struct Job {
   const Table* table = nullptr;
+  std::string system;  ///< kLaunchProbe
   Scenario scenario;
   std::set<Metric> metrics;
   Results results;
@@ -418,11 +475,13 @@ struct Job {
 std::string report_of(const Job& job, const MeasurementOptions& options) {
   nlohmann::json report = nlohmann::json::object();
   try {
-    const Results results = job.table->kind == Kind::kPcieBench ? bench(*job.table, options)
-                            : job.table->kind == Kind::kPeerProbe
-                                ? probe(*job.table, options)
+    const Results results = job.table->kind == Kind::kPcieBench   ? bench(*job.table, options)
+                            : job.table->kind == Kind::kPeerProbe ? probe(*job.table, options)
+                            : job.table->kind == Kind::kLaunchProbe
+                                ? launches(*job.table, job.system, options)
                                 : simulate(job.scenario, job.metrics, options);
-    for (const auto& [key, spread] : results) report[key] = {spread.median, spread.p10, spread.p90};
+    for (const auto& [key, spread] : results)
+      report[key] = {spread.median, spread.p10, spread.p90, spread.p99};
   } catch (const std::exception& error) {
     report = {{"fault", error.what()}};
   }
@@ -442,7 +501,7 @@ void take_up(Job& job, const sim::ForkPool::Ended& ended) {
     return value.is_null() ? kNone : value.get<double>();
   };
   for (const auto& [key, spread] : report.items())
-    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2])};
+    job.results[key] = {number(spread[0]), number(spread[1]), number(spread[2]), number(spread[3])};
 }
 
 void run_all(std::vector<Job>& jobs, const MeasurementOptions& options) {
@@ -495,7 +554,7 @@ void write_summary(std::ostream& out, const std::vector<Prediction>& predictions
     if (group.rows == 0) continue;
     std::size_t within = 0;
     for (const Prediction& p : predictions)
-      within += p.fault.empty() && std::abs(p.error) <= kMissFrom &&
+      within += p.fault.empty() && p.cell->role != Role::kShown && std::abs(p.error) <= kMissFrom &&
                 (group.name == "all rows" || group.name == name(p.cell->role));
     out << fmt::format("{:<10} {:>5} {:>12.1f} % {:>7.1f} % {:>5} of {:<3}  {:+.0f} % in {}\n",
                        group.name, group.rows, 100 * group.median_abs_error,
@@ -538,12 +597,15 @@ Line fit_line(const std::vector<std::pair<double, double>>& points) {
 }
 
 Spread predict(const Cell& cell, const Sweep& sweep, const std::vector<Spread>& metrics) {
-  const auto scaled = [&](double value) { return Spread{value * cell.per_unit, kNone, kNone}; };
+  const auto scaled = [&](double value) {
+    return Spread{value * cell.per_unit, kNone, kNone, kNone};
+  };
   if (cell.take == Take::kValue) {
     const Spread& own = metrics.front();
     if (!cell.less.empty()) return scaled(own.median - metrics.at(1).median);
-    return {own.median * cell.per_unit, own.p10 * cell.per_unit, own.p90 * cell.per_unit};
+    return {own.median * cell.per_unit, own.p10 * cell.per_unit, own.p90 * cell.per_unit, kNone};
   }
+  if (cell.take == Take::kP99) return scaled(metrics.front().p99);
   if (cell.take == Take::kReach) {
     for (std::size_t i = 0; i < metrics.size(); ++i)
       if (metrics[i].median >= cell.at_least) return scaled(sweep.values[i].second);
@@ -579,7 +641,8 @@ std::vector<Prediction> predict(const std::vector<Table>& tables,
       predictions.push_back({&table, &cell, {}, 0, {}});
       needed.emplace_back();
       if (table.kind != Kind::kSimulation) {
-        job(table.file, table);
+        const bool by_system = table.kind == Kind::kLaunchProbe;
+        job(by_system ? table.file + "\n" + cell.system : table.file, table).system = cell.system;
         continue;
       }
       const auto simulation = [&](const std::string& key, const Scenario& scenario) {
@@ -631,7 +694,7 @@ Group group_of(const std::string& name, const std::vector<Prediction>& predictio
   group.name = name;
   std::vector<double> errors;
   for (const Prediction& p : predictions) {
-    if (!p.fault.empty() || !takes(p)) continue;
+    if (!p.fault.empty() || p.cell->role == Role::kShown || !takes(p)) continue;
     errors.push_back(std::abs(p.error));
     if (std::abs(p.error) >= std::abs(group.worst_error)) {
       group.worst_error = p.error;
@@ -675,7 +738,7 @@ void write_table(std::ostream& out, const std::vector<Table>& tables,
       write_summary(out, own);
       std::string misses;
       for (const Prediction& p : own)
-        if (p.fault.empty() && std::abs(p.error) > kMissFrom)
+        if (p.fault.empty() && p.cell->role != Role::kShown && std::abs(p.error) > kMissFrom)
           misses += fmt::format("  {:<{}}  {:<{}}  {:+.0f} %\n", p.cell->id, id, p.cell->what, what,
                                 100 * p.error);
       if (!misses.empty()) out << "misses over 15 %:\n" << misses;

@@ -15,6 +15,7 @@
 #include "sim/results/metrics.h"
 #include "sim/work.h"
 #include "validate/compare.h"
+#include "validate/launch_probe.h"
 #include "validate/pcie_bench.h"
 #include "validate/peer_probe.h"
 
@@ -32,6 +33,7 @@ enum class Take : std::uint8_t {
   kSlope,          ///< least squares, by what the sweep varies
   kClockCycles,    ///< C of T(f) = C / f + B, the sweep varying a clock in GHz; cycles
   kClockConstant,  ///< B of it
+  kP99,            ///< one simulation: 99 % of its samples lie below
   kReach           ///< the sweep's first value whose metric is `at_least`
 };
 
@@ -59,7 +61,8 @@ struct Cell {
   std::string run, less;  ///< less: of another run, whose metric is taken away
   std::string sweep;      ///< instead of run
   std::string stage;      ///< what is read off: the metric's, the test's or the probe's name
-  std::string system;     ///< Kind::kPcieBench: on which
+  std::string system;     ///< Kind::kPcieBench, kLaunchProbe: on which
+  LaunchCase launch;      ///< Kind::kLaunchProbe: which test
   PcieBenchCase pcie;     ///< the same: which case
   Metric metric = Metric::kIssue;
   Take take = Take::kValue;
@@ -72,7 +75,7 @@ struct Cell {
 };
 
 /// What predicts a table's cells.
-enum class Kind : std::uint8_t { kSimulation, kPcieBench, kPeerProbe };
+enum class Kind : std::uint8_t { kSimulation, kPcieBench, kPeerProbe, kLaunchProbe };
 
 struct Table {
   std::string file, id, title, source;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "models/common/error.h"
 #include "sim/replay.h"
 
 namespace marrow::validate {
@@ -433,6 +434,61 @@ InferredPlacement infer_placement(trace::Reader& reader, sim::Machine& machine,
     placement = std::move(next);
   }
   return placement;
+}
+
+InferredPlacement recorded_placement(const trace::Header& header, const trace::Run& run,
+                                     const config::Recipe& recipe, const QueueLayout& layout) {
+  InferredPlacement placement;
+  const Program& program = recipe.program;
+  std::map<std::uint32_t, std::uint32_t> sm_of;
+  for (const trace::Lane& lane : run.lanes)
+    if (lane.sm) sm_of[lane.warp] = *lane.sm;
+  for (const trace::PlacedWord& placed : run.words) {
+    const auto it = std::find_if(program.words.begin(), program.words.end(),
+                                 [&](const Word& word) { return word.name == placed.word; });
+    if (it == program.words.end())
+      throw InputError(
+          "run '" + run.name + "'",
+          "records where word '" + placed.word + "' lies, which " + run.protocol + " does not have",
+          "name the recipe that it follows, or capture again");
+    const auto word = static_cast<std::uint32_t>(it - program.words.begin());
+    const std::uint64_t offset = layout.address(program, word, placed.queue, placed.first_entry) -
+                                 layout.region_begin(it->region);
+    const std::string& region = program.regions[it->region].name;
+    const std::uint64_t lines = it->entry_bytes ? Placement::kPageBytes / Placement::kLineBytes : 1;
+    const auto see = [&](std::uint32_t sm, const trace::Sight& sight) {
+      placement.see_side(sm, region, offset / Placement::kPageBytes, sight.far, true);
+      const double mean = sight.far ? header.l2_far_cycles : header.l2_near_cycles;
+      if (mean == 0) return;
+      for (std::uint64_t i = 0; i < lines; ++i)
+        placement.see_distance(sm, region, offset / Placement::kLineBytes + i, sight.cycles - mean);
+    };
+    for (const trace::Sight& sight : placed.seen)
+      if (const auto sm = sm_of.find(sight.warp); sm != sm_of.end()) see(sm->second, sight);
+    if (placed.from_consumer && run.consumer_sm) see(*run.consumer_sm, *placed.from_consumer);
+  }
+  return placement;
+}
+
+KnownPlacement::KnownPlacement(trace::Reader& reader, sim::Machine& machine,
+                               const std::string& config_dir, std::uint64_t seed,
+                               const config::SystemSpec& spec)
+    : header_(reader.header()) {
+  reader.rewind();
+  while (!recorded_) {
+    const auto run = reader.next_run();
+    if (!run) break;
+    recorded_ = !run->words.empty();
+  }
+  if (!recorded_) inferred_ = infer_placement(reader, machine, config_dir, seed, spec);
+}
+
+void KnownPlacement::apply(const trace::Run& run, const config::Recipe& recipe,
+                           const QueueLayout& layout, Placement& placement) const {
+  if (!recorded_)
+    inferred_.apply(recipe, layout, placement);
+  else if (!run.words.empty())
+    recorded_placement(header_, run, recipe, layout).apply(recipe, layout, placement);
 }
 
 }  // namespace marrow::validate

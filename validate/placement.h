@@ -1,4 +1,5 @@
-// Which lines are near and which are far, inferred from a capture's uncontended runs.
+// Which lines are near and which are far: as a capture recorded it, or inferred from its
+// uncontended runs.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,6 @@ class InferredPlacement {
   void apply(const config::Recipe& recipe, const QueueLayout& layout, Placement& placement) const;
 
   const std::vector<std::string>& runs() const { return runs_; }
-  bool empty() const { return runs_.empty(); }
 
  private:
   friend InferredPlacement infer_placement(trace::Reader&, sim::Machine&, const std::string&,
@@ -45,6 +45,34 @@ class InferredPlacement {
   std::vector<Seen> seen_;
   std::map<std::pair<std::uint32_t, std::pair<std::string, std::uint64_t>>, double> distances_;
   std::vector<std::string> runs_;
+};
+
+/// As the run's own record has it, with nothing inferred: sides as measured, distances from the
+/// capture's mean near and far line. Throws InputError if the run names a word that the recipe does
+/// not have.
+InferredPlacement recorded_placement(const trace::Header& header, const trace::Run& run,
+                                     const config::Recipe& recipe, const QueueLayout& layout);
+
+/// What is known of a whole trace's placement.
+class KnownPlacement {
+ public:
+  KnownPlacement() = default;  ///< nothing
+  /// Uses what is recorded; infers (infer_placement()) only if no run has a record.
+  KnownPlacement(trace::Reader& reader, sim::Machine& machine, const std::string& config_dir,
+                 std::uint64_t seed, const config::SystemSpec& spec);
+
+  /// Corrects a run's drawn placement; a run without a record in a trace that has some is left as
+  /// drawn.
+  void apply(const trace::Run& run, const config::Recipe& recipe, const QueueLayout& layout,
+             Placement& placement) const;
+  /// The runs from which it was inferred; none where it was recorded.
+  const std::vector<std::string>& runs() const { return inferred_.runs(); }
+  bool empty() const { return !recorded_ && runs().empty(); }
+
+ private:
+  bool recorded_ = false;
+  trace::Header header_;
+  InferredPlacement inferred_;
 };
 
 /// The runs of a trace in which every queue has one warp, as few of them as show all queue words,

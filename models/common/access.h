@@ -65,6 +65,7 @@ struct Access : tlm::tlm_extension<Access> {
   /// From a device: the bytes are in the payload's data, and a store is answered once it took
   /// effect.
   bool device = false;
+  bool core = false;  ///< a device access that a CPU core made, through the BAR
 
   /// kPoll: what the word's bytes mean as a count: at least `threshold` once the wait is over.
   std::uint64_t counted(std::uint64_t raw) const {

@@ -17,6 +17,7 @@ struct Journey {
   std::uint32_t queue = 0;                 ///< queue pair
   std::uint64_t index = 0;                 ///< position in the queue, from 0
   std::uint64_t op = 0;                    ///< position in the warp's own stream, from 0
+  std::uint64_t bytes = 0;                 ///< payload
   Ps start_ps = 0;                         ///< simulated time at which the issuing lane began
   std::array<Ps, kStageCount> stage_ps{};  ///< time spent in each stage; 0 where there is none
   Ps waited_ps = 0;         ///< what the lane itself waited for completion; 0 if it did not wait

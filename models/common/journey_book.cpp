@@ -4,9 +4,10 @@
 
 namespace marrow {
 
-void JourneyBook::begin(std::uint32_t queues, Observer* observer) {
+void JourneyBook::begin(std::uint32_t queues, Observer* observer, bool told) {
   queues_.assign(queues, {});
   observer_ = observer;
+  told_ = told;
 }
 
 Flight& JourneyBook::open(std::uint32_t queue, std::uint64_t index, std::uint32_t entries) {
@@ -34,8 +35,25 @@ void JourneyBook::arrived_one(std::uint32_t queue, std::uint64_t index, Ps at_ps
 }
 
 void JourneyBook::completed(std::uint32_t queue, std::uint64_t index, Ps at_ps) {
-  flight(queue, index).completed_ps = at_ps;
-  close_finished(queues_[queue]);
+  (told_ ? flight(queue, index).cqe_ps : flight(queue, index).completed_ps) = at_ps;
+  if (!told_) close_finished(queues_[queue]);
+}
+
+void JourneyBook::told(std::uint32_t queue, std::uint64_t next, Ps at_ps) {
+  Queue& q = queues_[queue];
+  for (; q.told < next; ++q.told)
+    if (holds(queue, q.told)) flight(queue, q.told).completed_ps = at_ps;
+  close_finished(q);
+}
+
+void JourneyBook::noticed(std::uint32_t queue, std::uint64_t index, std::uint64_t next, Ps at_ps) {
+  for (; index < next; ++index)
+    if (holds(queue, index)) flight(queue, index).noticed_ps = at_ps;
+}
+
+void JourneyBook::posted(std::uint32_t queue, std::uint64_t index, std::uint64_t next, Ps at_ps) {
+  for (; index < next; ++index)
+    if (holds(queue, index)) flight(queue, index).posted_ps = at_ps;
 }
 
 void JourneyBook::lane_done(std::uint32_t queue, std::uint64_t index) {
@@ -68,6 +86,8 @@ void JourneyBook::emit(Flight& f) {
     f.journey.at(stage) = next - at;
     at = next;
   };
+  until(Stage::kProxyNotice, f.noticed_ps);
+  until(Stage::kProxyPost, f.posted_ps);
   until(Stage::kMmio, f.arrived_ps);
   until(Stage::kNicSchedule, f.started_ps);
   until(Stage::kWqeFetch, f.fetched_ps);
@@ -79,8 +99,10 @@ void JourneyBook::emit(Flight& f) {
   // The acknowledgement may overtake the payload's way into far memory.
   if (f.acked_ps < 0 || f.placed_ps < f.acked_ps) until(Stage::kPayloadWrite, f.placed_ps);
   until(Stage::kAck, f.acked_ps);
-  until(Stage::kCqeWrite, f.completed_ps);
+  until(Stage::kCqeWrite, f.cqe_ps >= 0 ? f.cqe_ps : f.completed_ps);
+  until(Stage::kProxyComplete, f.completed_ps);
   until(Stage::kPoll, f.seen_ps);
+  until(Stage::kLaunch, f.launched_ps);
   if (observer_) observer_->on_journey(f.journey);
 }
 

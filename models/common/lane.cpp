@@ -17,7 +17,7 @@ bool Lane::begin_op(std::uint32_t sm) {
   rang = false;
   rounds = 0;
   op_from_ps = at_ps;
-  seen_ps = issued_ps = -1;
+  seen_ps = issued_ps = launched_ps = -1;
   stage_from_ps = at_ps;
   const OpKind kind = op.kind;
   if (kind == OpKind::kWait || kind == OpKind::kBarrier) ++waits;
@@ -32,6 +32,7 @@ bool Lane::begin_op(std::uint32_t sm) {
   journey.warp = warp;
   journey.sm = sm;
   journey.op = puts;
+  journey.bytes = op.bytes;
   puts += lanes;
   journey.start_ps = at_ps;
   return true;
@@ -59,10 +60,11 @@ void Lane::end_op() {
     ++journey.op;
     flight.issued_ps = issued_ps >= 0 ? issued_ps : at_ps;
     flight.seen_ps = journey.waited ? seen_ps : -1;
+    flight.launched_ps = launched_ps;
   }
   if (context->observer)
-    context->observer->on_operation(
-        {context->run, context->pe, warp, op.kind, op.bytes, op_from_ps, at_ps});
+    context->observer->on_operation({context->run, context->pe, warp, op.kind, op.bytes, op_from_ps,
+                                     std::max(at_ps, launched_ps)});
   in_op = false;
   for (std::uint32_t l = 0; posts && l < lanes; ++l) context->book->lane_done(queue, index_of(l));
 }
@@ -77,6 +79,9 @@ bool Lane::control(const Step& step) {
       return true;
     case StepOp::kSkipUnless:
       if (!holds(step)) pc = step.target;
+      return true;
+    case StepOp::kJump:
+      pc = step.target;
       return true;
     case StepOp::kOwnIndex:
       take_index(own_index);
@@ -127,6 +132,10 @@ std::uint64_t Lane::operand(const Step& step, Value which) const {
     case Value::kDoorbell:
       return big_endian((next & 0xffff) << 8) | static_cast<std::uint64_t>(big_endian(queue << 8))
                                                     << 32;
+    case Value::kCompleted:
+      return completed;
+    case Value::kSubmitted:
+      return submitted;
     case Value::kRegister:
       return value[step.operand];
     case Value::kRegisterNext:
@@ -140,7 +149,8 @@ bool Lane::holds(const Step& step) const {
     case Condition::kAlways:
       return true;
     case Condition::kRingWrapped:
-      return index >= program().depth &&
+      // Its last entry counts: one of several may be the first to lie on used places.
+      return next_index() > program().lane_depth() &&
              (step.modulus == 0 || (index - 1) / step.modulus != (next_index() - 1) / step.modulus);
     case Condition::kBatchBoundary:
       return puts % program().batch == 0 || op.flush;
@@ -158,6 +168,12 @@ bool Lane::holds(const Step& step) const {
       return !rang;
     case Condition::kBehind:
       return value[step.reg] < value[step.operand];
+    case Condition::kSingle:
+      return unrung == 1;
+    case Condition::kSeveral:
+      return unrung > 1;
+    case Condition::kOutstanding:
+      return unanswered >= step.modulus;
   }
   return true;
 }
@@ -165,15 +181,16 @@ bool Lane::holds(const Step& step) const {
 void Lane::take_index(std::uint64_t taken) {
   index = taken;
   for (std::uint32_t l = 0; l < lanes; ++l, taken += entries) {
-    context->book->open(queue, taken, entries);
-    context->on_index(queue, taken, op.bytes);
+    Flight& flight = context->book->open(queue, taken, entries);
+    flight.journey.bytes = op.bytes;
+    flight.request = {op.kind, number, peer, puts - lanes + l + 1, signals};
   }
 }
 
 std::uint64_t Lane::wanted(const Step& step) const {
   switch (step.until) {
     case Until::kSlotFree:
-      return next_index() + step.block - program().depth;
+      return next_index() + step.block - program().lane_depth();
     case Until::kCompleted:
       return next_index();
     case Until::kReached:
@@ -182,6 +199,12 @@ std::uint64_t Lane::wanted(const Step& step) const {
       return waits;
     case Until::kAnswered:
       return puts - step.block;
+    case Until::kPresent:
+      return index + 1;
+    case Until::kAdvanced:
+      return value[step.reg] + 1;
+    case Until::kEnded:
+      return submitted;
   }
   return 0;
 }
@@ -207,7 +230,8 @@ std::uint32_t Lane::encode(const Step& step, std::uint32_t of) {
   const EntryForm form =
       step.form == EntryForm::kWriteInline && !in_it ? EntryForm::kWrite : step.form;
   const std::uint32_t further = program().blocks(op.kind, op.bytes) - program().blocks(op.kind, 0);
-  const bool last = step.block + entry_blocks(form, nic.dc, 0) + further == entries;
+  const bool last = !more && step.block + entry_blocks(form, nic.dc, 0) + further == entries;
+  asks = nic.every || last;
   return context->encode({form, number, queue, entry_index(step, of), op.bytes,
                           puts - lanes + of + 1, signals, peer, last, step.immediate},
                          bytes);

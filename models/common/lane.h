@@ -56,7 +56,6 @@ struct RunContext {
   std::uint32_t lanes = 0, queues = 0, pes = 1;
   std::vector<std::uint32_t> lanes_of_queue;
   std::function<bool(std::uint32_t warp, Op& op)> next_op;
-  std::function<void(std::uint32_t queue, std::uint64_t index, std::uint64_t bytes)> on_index;
   /// Writes an entry's bytes; returns how many. Needed where the program has entry forms.
   std::function<std::uint32_t(const EntryRequest&, std::span<std::uint8_t>)> encode;
   std::uint64_t seed = 1;
@@ -71,10 +70,11 @@ struct RunContext {
 struct Lane {
   const RunContext* context = nullptr;
   std::uint32_t number = 0, warp = 0, queue = 0, peer = 0;
-  std::uint32_t home = 0;     ///< the own queue while it visits all
-  std::uint64_t puts = 0;     ///< messages so far
-  std::uint64_t waits = 0;    ///< waits and barriers so far, this one included
-  std::uint64_t signals = 0;  ///< signals, atomics and barriers so far, this one included
+  std::uint32_t home = 0;       ///< the own queue while it visits all
+  std::uint64_t puts = 0;       ///< messages so far
+  std::uint64_t waits = 0;      ///< waits and barriers so far, this one included
+  std::uint64_t signals = 0;    ///< signals, atomics and barriers so far, this one included
+  std::uint64_t submitted = 0;  ///< kernels and copies so far
   std::size_t pc = 0;
   Ps at_ps = 0;  ///< the lane's own time
   Ps stage_from_ps = 0;
@@ -91,10 +91,17 @@ struct Lane {
   bool rang = false;
   std::uint32_t rounds = 0;
   Ps seen_ps = -1, issued_ps = -1;
+  Ps launched_ps = -1;  ///< start of the kernel that the operation launched
   Journey journey;
   std::array<std::uint64_t, kRegisterCount> value{};
   std::array<Ps, kRegisterCount> ready_ps{};
   std::array<std::uint8_t, 256> bytes{};  ///< of an entry; at most four blocks
+  // Of a proxy thread, which speaks for the lane whose request it has at hand.
+  std::uint32_t unrung = 0;      ///< entries written since it last rang
+  std::uint64_t unanswered = 0;  ///< CQEs that it asked for and has not seen
+  std::uint64_t completed = 0;   ///< Value::kCompleted
+  bool more = false;             ///< another entry follows, which asks for the CQE
+  bool asks = false;             ///< the entry written last asks for a CQE
 
   const Program& program() const { return *context->program; }
   /// Takes the next operation; false: there is none. sm: where it runs.
@@ -115,7 +122,7 @@ struct Lane {
   std::uint32_t fill(const Step& step, std::uint64_t stored, std::uint32_t count);
   /// kStore of an entry: where the one of this lane of a warp goes, and its bytes into `bytes`.
   std::uint64_t entry_index(const Step& step, std::uint32_t of = 0) const;
-  std::uint32_t encode(const Step& step, std::uint32_t of = 0);
+  std::uint32_t encode(const Step& step, std::uint32_t of = 0);  // sets `asks`
   /// The answer of a load, an atomic, a spin or a poll is there.
   void answer(const Step& step, std::uint64_t answered, Ps back_ps, std::uint32_t looks);
 

@@ -28,6 +28,17 @@ struct Operation {
   Ps end_ps = 0;
 };
 
+/// From a kernel's end to the end of the next one, which a CPU thread launched. The times follow
+/// each other: notice, communication, launch, the next kernel's work.
+struct KernelRound {
+  std::uint32_t run = 0, pe = 0, warp = 0;
+  Ps begin_ps = 0;    ///< the kernel's work was done
+  Ps noticed_ps = 0;  ///< the thread knew
+  Ps called_ps = 0;   ///< the thread called for the next one, its messages complete
+  Ps started_ps = 0;  ///< which began
+  Ps ended_ps = 0;    ///< and its work was done
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -35,6 +46,8 @@ class Observer {
   virtual void on_journey(const Journey& journey) = 0;
   /// A lane has done an operation. Called where the lane's own time is ahead of the simulation's.
   virtual void on_operation(const Operation&) {}
+  /// A CPU thread has launched a kernel. Called ahead of the simulation's time, as above.
+  virtual void on_kernel(const KernelRound&) {}
   /// Called only where wants_activity() is true.
   virtual void on_activity(const Activity&) {}
   virtual bool wants_activity() const { return false; }

@@ -62,6 +62,13 @@ enum class StepOp : std::uint8_t {
   kPick,        ///< the register's value chooses the lane's queue to its peer
   kVisit,       ///< begins a loop over all queues, or jumps to `target` after the last
   kNext,        ///< end of that loop: jump to `target`
+  // of a proxy thread
+  kLook,    ///< one look at a word: goes on if there is something, else jumps
+  kAgain,   ///< end of what a look found: back to it, `count` times at most
+  kJump,    ///< to `target`
+  kPost,    ///< the steps that post the request at hand
+  kLaunch,  ///< a CPU thread launches a kernel with the work gathered since the last
+  kCopy,    ///< a CPU thread copies the operation's payload, as `copy` says
   kEnd
 };
 
@@ -73,12 +80,14 @@ enum class Value : std::uint8_t {
   kZero,
   kOne,
   kIndex,
-  kNext,      ///< index + the operation's entries
-  kEntries,   ///< the operation's entries
-  kDoorbell,  ///< mlx5 doorbell: next index and queue pair number, big endian
-  kRecord,    ///< mlx5 doorbell record: next index, 16 bits, big endian
-  kVersion,   ///< the lane's count of messages: stands for the payload's content
-  kRegister,  ///< a register's value
+  kNext,       ///< index + the operation's entries
+  kEntries,    ///< the operation's entries
+  kDoorbell,   ///< mlx5 doorbell: next index and queue pair number, big endian
+  kRecord,     ///< mlx5 doorbell record: next index, 16 bits, big endian
+  kVersion,    ///< the lane's count of messages: stands for the payload's content
+  kCompleted,  ///< of a proxy: the index behind the last entry that has completed
+  kSubmitted,  ///< the lane's count of kernels and copies
+  kRegister,   ///< a register's value
   kRegisterNext
 };
 
@@ -147,7 +156,7 @@ constexpr bool is_message(OpKind kind) { return kind <= OpKind::kAtomic; }
 
 enum class Condition : std::uint8_t {
   kAlways,
-  kRingWrapped,       ///< index >= depth: the slot must have been freed first
+  kRingWrapped,       ///< index + entries > depth: the slots must have been freed first
   kBatchBoundary,     ///< every so many of the lane's puts, and its last
   kMultiple,          ///< a multiple of n lies above index, up to the next index; or the last put
   kNewestOrMultiple,  ///< nobody reserved behind this put, or its next index is a multiple of n
@@ -156,6 +165,10 @@ enum class Condition : std::uint8_t {
   kWaitsNot,
   kRangNot,  ///< this put did not ring
   kBehind,   ///< the register's value is below another's
+  // of a proxy thread
+  kSingle,       ///< one entry has been written since it last rang
+  kSeveral,      ///< more than one
+  kOutstanding,  ///< at least `modulus` CQEs that it asked for have not been seen
 };
 
 enum class Until : std::uint8_t {
@@ -163,7 +176,11 @@ enum class Until : std::uint8_t {
   kCompleted,  ///< word > index
   kReached,    ///< word >= the register's value
   kSignalled,  ///< word >= the number of waits so far
-  kAnswered,   ///< word >= the lane's number of messages: of a CQ, one CQE for each
+  kAnswered,   ///< word >= the lane's number of messages: of a CQ, one CQE for each. Of a proxy
+               ///< thread: its next CQE is there
+  kPresent,    ///< word > index: the descriptor at that place of the ring
+  kAdvanced,   ///< word > the register's value
+  kEnded,      ///< word >= the lane's number of kernels and copies: all are through
 };
 
 /// Registers that a recipe may name: results of loads and atomics.
@@ -172,12 +189,21 @@ constexpr std::uint8_t kNoRegister = 0xff;
 
 constexpr std::uint32_t kNoWord = 0xffffffff;
 
+/// Between which memories a payload is copied, and by whom.
+enum class CopyWay : std::uint8_t {
+  kToHost,    ///< GPU's copy engine, GPU to host memory
+  kFromHost,  ///< the same, host to GPU memory
+  kInHost     ///< the CPU thread, between two buffers
+};
+
 struct Step {
   StepOp op = StepOp::kEnd;
-  Stage stage = Stage::kLookup;  ///< kStage
-  double cycles = 0;             ///< kCompute; kSpin, kPoll: own cost of a round
-  std::uint32_t word = 0;        ///< index into Program::words
-  std::uint32_t bytes = 0;       ///< kLoad, kStore: bytes of one access
+  Stage stage = Stage::kLookup;     ///< kStage
+  double cycles = 0;                ///< kCompute; kSpin, kPoll: own cost of a round
+  std::uint32_t per_bytes = 0;      ///< kCompute: once for so many bytes of payload; 0: once
+  CopyWay copy = CopyWay::kToHost;  ///< kCopy
+  std::uint32_t word = 0;           ///< index into Program::words
+  std::uint32_t bytes = 0;          ///< kLoad, kStore: bytes of one access
   std::uint32_t count =
       1;  ///< kStore: number of consecutive stores; 0: as the entry's length has it
   AtomicOp atomic = AtomicOp::kAdd;
@@ -188,15 +214,20 @@ struct Step {
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
   bool acquires = false;  ///< kFence: only orders what comes; waits for nothing of its own
+  /// kLoad, kPoll, kSpin, kAtomic: it acquires in that scope. Costs nothing by itself; what it
+  /// means for orders is sim/order's business.
+  Scope acquire = Scope::kNone;
   Condition condition = Condition::kAlways;
   std::uint32_t modulus = 0;  ///< kMultiple, kNewestOrMultiple, kRingWrapped (0: at every index)
   Until until = Until::kCompleted;
-  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext: index of the step to go on with
+  std::uint32_t target = 0;  ///< kSkipUnless, kVisit, kNext, kLook, kAgain, kJump: index of the
+                             ///< step to go on with
+  std::uint32_t then = 0;    ///< kLook: where to go on if it found something before, but not now
   EntryForm form = EntryForm::kNone;  ///< kStore: the entry whose bytes are stored
   bool immediate = false;             ///< kStore of a write's entry: it tells the receiver
   std::uint32_t block = 0;  ///< kStore, kSlotFree: blocks beyond index; kAnswered: messages less
   std::uint8_t operand = kNoRegister;  ///< Value::kRegister, Until::kReached: which
-  std::string id;                      ///< name by which --set reaches it; may be empty
+  std::string id{};                    ///< name by which --set reaches it; may be empty
 };
 
 /// What stands where the NIC (or a proxy thread) would stand in a capture: it polls the
@@ -246,6 +277,33 @@ struct NicProgram {
   std::uint32_t target = kNoWord;  ///< the peer's memory that it writes, and a get reads
   std::uint32_t signal = kNoWord;  ///< the peer's word that a signal raises
   std::uint32_t sink = kNoWord;    ///< own memory for an atomic's old value or a get's data
+  // What the library says of orders (sim/order); costs nothing.
+  bool relaxed_target = false;        ///< registers what it writes to with PCIe relaxed ordering
+  bool relaxed_signal = false;        ///< and the signals
+  bool claims_ack_placed = false;     ///< takes a completion for placed in the far memory
+  bool claims_atomic_placed = false;  ///< takes an atomic to come behind placed writes
+};
+
+/// CPU threads beside the lanes, on the same processing element: each looks at its share of the
+/// queues in turn and does what it finds to be done.
+struct ProxyProgram {
+  bool present = false;
+  std::uint32_t workers = 1;     ///< threads; queue q is served by thread q mod workers
+  bool cold = false;             ///< they run at the host's cold clock
+  std::uint32_t ring_depth = 0;  ///< descriptors of a queue; 0: as many as the queue has entries
+  std::vector<Step> visit;       ///< to one queue; beside its looks it only computes and fences
+  double pass_cycles = 0;        ///< of a pass over all its queues, beyond the visits
+  std::array<std::vector<Step>, kOpKindCount> posts;  ///< by what is asked for
+  std::uint32_t announcement = kNoWord;               ///< word that its first such look finds
+  std::uint32_t completes = kNoWord;  ///< word that passes a completion on; none: lanes poll CQEs
+  bool asks_once = false;             ///< of entries posted together the last asks for a CQE
+};
+
+/// What the kernels that CPU threads launch do at their end.
+struct KernelProgram {
+  bool present = false;
+  std::uint32_t done = kNoWord;  ///< word that counts the stream's kernels and copies that ended
+  std::vector<Step> tail;        ///< fences, stores and own cycles behind a kernel's work
 };
 
 struct Program {
@@ -263,9 +321,17 @@ struct Program {
   std::array<std::uint32_t, kOpKindCount> lanes{};
   ConsumerProgram consumer;
   NicProgram nic;
+  ProxyProgram proxy;
+  KernelProgram kernel;
   bool on_cpu = false;          ///< lanes are CPU threads; costs are in ns
   bool queues_by_peer = false;  ///< queue id * PEs + peer, as NVSHMEM lays them out
-  std::uint32_t announcement() const { return nic.present ? nic.doorbell : consumer.announcement; }
+  bool one_queue = false;       ///< to each peer, whatever the trace says
+  std::uint32_t announcement() const {
+    if (proxy.present) return proxy.announcement;
+    return nic.present ? nic.doorbell : consumer.announcement;
+  }
+  /// Places of the ring that a lane takes one of.
+  std::uint32_t lane_depth() const { return proxy.ring_depth > 0 ? proxy.ring_depth : depth; }
   const std::vector<Step>& of(OpKind kind) const { return steps[static_cast<std::size_t>(kind)]; }
   std::vector<Step>& of(OpKind kind) { return steps[static_cast<std::size_t>(kind)]; }
   /// Does a lane use other queues than its own?

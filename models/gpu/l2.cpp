@@ -210,13 +210,13 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
     const Ps half_ps = static_cast<Ps>(spec_.load_cycles / 2 * cycle_ps_);
     if (access.kind != AccessKind::kStore) {
       request.payload = &payload;
-    } else if (request.bytes > 8 && is_nic(address)) {
+    } else if (request.bytes > 8 && crosses_pcie(address)) {
       request.value = pushes_++;
       std::copy_n(payload.get_data_ptr(), std::min<std::uint32_t>(request.bytes, 64),
                   pushed_[request.value].data());
     } else if (request.bytes > 8) {
       // An entry's body; a later word announces it.
-      is_host(address) ? to_host->transport_dbg(payload) : to_peers->transport_dbg(payload);
+      to_peers->transport_dbg(payload);
     } else {
       std::copy_n(payload.get_data_ptr(), request.bytes,
                   reinterpret_cast<std::uint8_t*>(&request.value));
@@ -331,6 +331,8 @@ void L2::take_effect(Request& request, Ps at_ps) {
   // Waiters first: the answer may make the requester run on and change this word again.
   if (wrote) {
     mark_written(access.sm, request.address);
+    if (watch_ && request.address >= watch_begin_ && request.address < watch_end_)
+      watch_(request.address, memory_.load(request.address, request.bytes), at_ps);
     changed(request.address, word, at_ps);
   }
   answer(request, start_ps - at_ps + round_trip - round_trip / 2 + jitter());
@@ -443,21 +445,15 @@ void L2::to_host_memory(Request& request, Ps at_ps) {
     posted_access_.sm = request.sm;
     posted_.set_address(request.address);
     posted_.set_data_length(request.bytes);
-    // An entry's body is there already: only its way is timed.
-    posted_.set_data_ptr(request.bytes > 8 ? nullptr
-                                           : reinterpret_cast<unsigned char*>(&request.value));
+    const bool wide = request.bytes > 8;
+    posted_.set_data_ptr(wide ? pushed_.at(request.value).data()
+                              : reinterpret_cast<unsigned char*>(&request.value));
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-    if (is_nic(request.address)) {
-      if (request.bytes > 8) {
-        posted_.set_data_ptr(pushed_.at(request.value).data());
-        to_device->nb_transport_fw(posted_, phase, delay);
-        pushed_.erase(request.value);
-        return;
-      }
+    if (is_nic(request.address))
       to_device->nb_transport_fw(posted_, phase, delay);
-      return;
-    }
-    to_host->nb_transport_fw(posted_, phase, delay);
+    else
+      to_host->nb_transport_fw(posted_, phase, delay);
+    if (wide) pushed_.erase(request.value);
     return;
   }
   ++counters_.host_loads;

@@ -50,7 +50,7 @@ class L2 : public sc_core::sc_module {
 
   /// Empties the memory and takes a new placement; before each run.
   void reset(std::uint64_t bytes, const Placement* placement, std::uint64_t seed);
-  /// Called for every store that takes effect in [begin, end) of the GPU's memory.
+  /// Called for every SM's store or atomic that takes effect in [begin, end) of the GPU's memory.
   void watch(std::uint64_t begin, std::uint64_t end,
              std::function<void(std::uint64_t address, std::uint64_t value, Ps at_ps)> callback);
 
@@ -162,7 +162,7 @@ class L2 : public sc_core::sc_module {
   DelayLine<Request> arrivals_;
   DelayLine<tlm::tlm_generic_payload*> device_arrivals_;
   std::map<std::uint64_t, WordState*> polled_;  ///< words with parked polls, by address
-  /// Bodies of wide stores on their way to a device, by ticket.
+  /// Bodies of wide stores on their way across PCIe, by ticket.
   std::unordered_map<std::uint64_t, std::array<std::uint8_t, 64>> pushed_;
   std::uint64_t pushes_ = 0;
   Random random_;

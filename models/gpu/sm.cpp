@@ -271,7 +271,10 @@ bool Sm::memory_step(Lane& lane, const Step& step) {
       access.encoding = word.encoding;
       access.entries = word.entries;
   }
-  if (access.kind != AccessKind::kLoad && access.kind != AccessKind::kPoll) touched(lane, address);
+  if (access.kind != AccessKind::kLoad && access.kind != AccessKind::kPoll) {
+    touched(lane, address);
+    if (step.word == program.announcement()) lane.rang = true;
+  }
   lane.payload.set_command(tlm::TLM_READ_COMMAND);
   lane.payload.set_address(address);
   lane.payload.set_data_length(word.bytes);

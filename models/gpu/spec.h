@@ -41,7 +41,13 @@ struct GpuSpec {
   double fence_sys_peer_cycles = 0;        ///< from a store to a peer until a fence sees it done
   double fence_sys_host_extra_cycles = 0;  ///< more at most, by line, after host stores
   double fence_sys_after_read_cycles = 0;  ///< end of a host read it had to wait for until its own
+  double fence_sys_host_peer_cycles = 0;   ///< after host stores, where NVLink reaches a peer
   double fence_arrival_cycles = 0;         ///< until a fence arrives at the host interface
+  // what CPU threads submit
+  double kernel_start_ns = 0;  ///< doorbell rung until the first instruction
+  double kernel_end_ns = 0;    ///< last instruction until the write that tells the host
+  double copy_start_ns = 0;    ///< doorbell rung until the copy engine turns to it
+  double copy_turn_ns = 0;     ///< of each copy, besides its bytes
 };
 
 }  // namespace marrow

@@ -21,11 +21,4 @@ void CpuThread::watch(std::uint64_t begin, std::uint64_t end) {
   });
 }
 
-Ps CpuThread::copy_ps(std::uint64_t bytes) const {
-  if (bytes == 0) return 0;
-  const auto size = static_cast<double>(bytes);
-  const double rate = size <= spec_.copy_l1_bytes ? spec_.copy_l1_gb_per_s : spec_.copy_gb_per_s;
-  return ps_from_ns(spec_.copy_overhead_ns + size / rate);
-}
-
 }  // namespace marrow::host

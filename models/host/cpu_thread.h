@@ -32,7 +32,7 @@ class CpuThread : public Consumer {
   }
   /// Recipes give a CPU's costs in nanoseconds (its clock is the host's own business).
   Ps cycles_ps(double ns) const override { return ps_from_ns(ns); }
-  Ps copy_ps(std::uint64_t bytes) const override;
+  Ps copy_ps(std::uint64_t bytes) const override { return memcpy_ps(spec_, bytes); }
 
   const HostSpec spec_;
   HostMemory* memory_;

@@ -33,8 +33,9 @@ class HostMemory : public sc_core::sc_module {
   void core_store(std::uint64_t address, std::uint64_t value, std::uint32_t bytes);
   /// The same of up to a line's bytes.
   void core_store(std::uint64_t address, std::span<const std::uint8_t> bytes);
-  /// A core looks at a word: true if a device wrote the line since a core last did either.
-  bool core_look(std::uint64_t address);
+  /// A core looks at a word: when a device wrote the line, if it did since a core last looked at or
+  /// wrote it; else -1.
+  Ps core_look(std::uint64_t address);
   std::uint64_t load(std::uint64_t address, std::uint32_t bytes) const {
     return memory_.load(address - kHostBase, bytes);
   }
@@ -47,6 +48,7 @@ class HostMemory : public sc_core::sc_module {
     std::uint64_t value = 0;
     std::uint32_t bytes = 0;
     Ps extra_ps = 0;
+    std::vector<std::uint8_t> wide;  ///< posted store of more than 8 B
   };
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                                      sc_core::sc_time& delay);
@@ -55,8 +57,12 @@ class HostMemory : public sc_core::sc_module {
 
   const HostSpec spec_;
   Memory memory_;
-  enum class Line : std::uint8_t { kShared, kOfCore, kOfDevice };  ///< who wrote it last
+  struct Line {
+    enum class Of : std::uint8_t { kShared, kOfCore, kOfDevice } of;  ///< who wrote it last
+    Ps written_ps = 0;                                                ///< by a device
+  };
   Line& line(std::uint64_t address) { return lines_[(address - kHostBase) / kLineBytes]; }
+  void device_wrote(std::uint64_t address, Ps at_ps);
   std::vector<Line> lines_;
   std::uint64_t watch_begin_ = 0, watch_end_ = 0;
   std::function<void(std::uint64_t, std::uint64_t, Ps)> watch_;

@@ -1,24 +1,28 @@
 #include "models/nic/mlx5.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "models/nic/mlx5_bytes.h"
 
 namespace marrow::nic {
 namespace {
 
 template <typename T>
 T swap_to_big(T value) {
-  if constexpr (std::endian::native == std::endian::big) return value;
-  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
-  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
-  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+  if constexpr (sizeof(T) == 2) return big16(value);
+  if constexpr (sizeof(T) == 4) return big32(value);
+  if constexpr (sizeof(T) == 8) return big64(value);
 }
 
 template <typename T>
 void put(std::uint8_t* at, T value) {
   value = swap_to_big(value);
   std::memcpy(at, &value, sizeof value);
+}
+void put_unit(std::uint8_t* at, const Unit& unit) {
+  static_assert(sizeof unit == kWqeUnitBytes);
+  std::memcpy(at, &unit, sizeof unit);
 }
 void put16(std::uint8_t* at, std::uint16_t value) { put(at, value); }
 void put32(std::uint8_t* at, std::uint32_t value) { put(at, value); }
@@ -200,12 +204,6 @@ void get_operands(const std::uint8_t* at, WorkRequest& request) {
   }
 }
 
-void put_data_segment(std::uint8_t* at, const WorkRequest& request) {
-  put32(at, request.bytes & ~kInlineFlag);  // 2^31 is written as 0
-  put32(at + 4, request.lkey);
-  put64(at + 8, request.laddr);
-}
-
 void get_data_segment(const std::uint8_t* at, WorkRequest& request) {
   const std::uint32_t bytes = get32(at);
   request.bytes = bytes == 0 ? kMaxSegmentBytes : bytes;
@@ -299,11 +297,8 @@ std::uint32_t encode(const WorkRequest& request, std::span<std::uint8_t> out) {
   if (ds == 0 || out.size() < std::size_t{ds} * kWqeUnitBytes) return 0;
 
   std::uint8_t* at = out.data();
-  put32(at, std::uint32_t{request.opmod} << 24 | std::uint32_t{request.index} << 8 |
-                static_cast<std::uint32_t>(request.opcode));
-  put32(at + 4, request.qpn << 8 | ds);
-  put32(at + 8, request.fm_ce_se);  // signature and DCI stream: 0
-  put32(at + 12, request.imm);
+  put_unit(at, control_unit(static_cast<std::uint8_t>(request.opcode), request.opmod, request.index,
+                            request.qpn, ds, request.fm_ce_se, request.imm));
   at += kWqeUnitBytes;
 
   if (goes_to_the_wire(body) && request.av.form != AddressVector::Form::kNone) {
@@ -311,9 +306,7 @@ std::uint32_t encode(const WorkRequest& request, std::span<std::uint8_t> out) {
     at += std::size_t{av_units(request.av.form)} * kWqeUnitBytes;
   }
   if (has_remote_address(body)) {
-    put64(at, request.raddr);
-    put32(at + 8, request.rkey);
-    put32(at + 12, 0);
+    put_unit(at, remote_address_unit(request.raddr, request.rkey));
     at += kWqeUnitBytes;
   }
   if (body == Body::kAtomic) at += std::size_t{put_operands(at, request)} * kWqeUnitBytes;
@@ -327,7 +320,7 @@ std::uint32_t encode(const WorkRequest& request, std::span<std::uint8_t> out) {
     put32(at, kInlineFlag | static_cast<std::uint32_t>(data.size()));
     std::copy(data.begin(), data.end(), at + kInlineHeaderBytes);
   } else if (body != Body::kNothing && request.bytes > 0) {
-    put_data_segment(at, request);
+    put_unit(at, data_unit(request.bytes, request.lkey, request.laddr));
   }
   return ds;
 }
@@ -367,7 +360,7 @@ DecodeResult decode(std::span<const std::uint8_t> entry, Transport transport) {
 }
 
 std::uint64_t encode_doorbell(std::uint16_t next_index, std::uint32_t qpn) {
-  return swap_to_big(std::uint64_t{next_index} << 40 | std::uint64_t{qpn & 0xff'ffff} << 8);
+  return doorbell_word(next_index, qpn);
 }
 
 Doorbell decode_doorbell(std::uint64_t value) {
@@ -376,7 +369,7 @@ Doorbell decode_doorbell(std::uint64_t value) {
 }
 
 std::uint32_t encode_doorbell_record(std::uint16_t next_index) {
-  return swap_to_big(std::uint32_t{next_index});
+  return doorbell_record_word(next_index);
 }
 
 std::uint16_t decode_doorbell_record(std::uint32_t word) {

@@ -89,7 +89,8 @@ void Requester::pushed(std::uint32_t q, std::span<const std::uint8_t> bytes, Ps 
        it = queue.early.erase(it)) {
     const std::uint64_t index = it->first;
     announce(q, std::max(blocks(claimed_units(std::span(it->second).first<8>())), 1u), at_ps);
-    if (queue.fetched < index) {  // behind entries that lie in memory
+    // Behind entries that lie in memory, or are on their way from there: fetched like them.
+    if (queue.fetched < index || queue.fetching) {
       activate(q, queue.seen_ps);
       continue;
     }

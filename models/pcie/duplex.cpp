@@ -7,7 +7,7 @@ namespace marrow::pcie {
 
 namespace {
 
-constexpr const char* kBlocks[] = {"pcie.up", "pcie.down"};
+constexpr const char* kBlocks[] = {"pcie.up", "pcie.down"};  // of counters
 constexpr const char* kKinds[] = {"MemWr", "MemRd", "CplD"};
 
 std::size_t index(Way way) { return static_cast<std::size_t>(way); }
@@ -57,7 +57,7 @@ Lane::Slot Duplex::send(Way way, Ps at_ps, const Train& train) {
       train.payload_bytes +
       static_cast<std::uint64_t>(static_cast<double>(train.tlps) * overhead_bytes(train.kind));
   if (observer_ && observer_->wants_activity())
-    observer_->on_activity({kBlocks[index(way)], kKinds[static_cast<std::size_t>(train.kind)],
+    observer_->on_activity({blocks_[index(way)], kKinds[static_cast<std::size_t>(train.kind)],
                             slot.begin_ps, slot.end_ps});
   return slot;
 }

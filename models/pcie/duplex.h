@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "models/common/observer.h"
 #include "models/pcie/lane.h"
@@ -46,7 +47,12 @@ class Duplex {
 
   void report(Way way, CounterSink& sink) const;
   void clear_counters() { traffic_[0] = traffic_[1] = {}; }
-  void set_observer(Observer* observer) { observer_ = observer; }
+  /// name: of the link; its directions are told as name.up and name.down.
+  void set_observer(Observer* observer, const std::string& name = "") {
+    observer_ = observer;
+    blocks_[0] = name + ".up";
+    blocks_[1] = name + ".down";
+  }
 
  private:
   struct Traffic {
@@ -63,6 +69,7 @@ class Duplex {
   Lane lanes_[2];
   Traffic traffic_[2];
   Observer* observer_ = nullptr;
+  std::string blocks_[2];
 };
 
 }  // namespace marrow::pcie

@@ -26,7 +26,9 @@ class Link : public sc_core::sc_module {
   Duplex& wires() { return wires_; }
   void report(CounterSink& sink) const;
   void clear_counters();
-  void set_observer(Observer* observer) { wires_.set_observer(observer); }
+  void set_observer(Observer* observer, const std::string& name = "") {
+    wires_.set_observer(observer, name);
+  }
 
  private:
   tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,

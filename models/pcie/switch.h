@@ -22,7 +22,8 @@ class Switch : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<Switch> from_gpu{"from_gpu"};
   tlm_utils::simple_target_socket<Switch> from_nic{"from_nic"};
-  tlm_utils::simple_target_socket_optional<Switch> from_host{"from_host"};  ///< to NIC registers
+  /// What cores write into the NIC's registers and, through its BAR, into the GPU's memory.
+  tlm_utils::simple_target_socket_optional<Switch> from_host{"from_host"};
   tlm_utils::simple_initiator_socket<Switch> to_gpu{"to_gpu"};
   tlm_utils::simple_initiator_socket<Switch> to_nic{"to_nic"};
   tlm_utils::simple_initiator_socket<Switch> to_root{"to_root"};
@@ -42,12 +43,13 @@ class Switch : public sc_core::sc_module {
   tlm::tlm_sync_enum nic_fw(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
   tlm::tlm_sync_enum post(const std::vector<Hop>& way, tlm::tlm_generic_payload& payload,
-                          tlm::tlm_phase& phase, sc_core::sc_time& delay);
+                          tlm::tlm_phase& phase, sc_core::sc_time& delay, bool to_nic_registers);
   tlm::tlm_sync_enum answer(tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
                             sc_core::sc_time& delay);
 
   Link& gpu_link_;
   std::vector<Hop> from_gpu_, from_host_;  ///< to the NIC's registers
+  std::vector<Hop> to_bar_;                ///< from the host to the GPU's memory
   Path gpu_path_, host_path_;
 };
 

@@ -90,16 +90,21 @@ Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps pack
   const Ps queued_ps = std::max<Ps>(in.in_free_ps - (start_ps + way_ps), 0);
   const Ps stall_ps =
       std::max<Ps>(queued_ps - port_ps(static_cast<std::uint64_t>(spec_.buffer_bytes)), 0);
-  start_ps += stall_ps;
-  out.stalled_ps += stall_ps;
+  const bool drops = stall_ps > 0 && spec_.pauses == 0;
+  if (!drops) {
+    start_ps += stall_ps;
+    out.stalled_ps += stall_ps;
+  }
   out.busy_ps += length_ps;
   const Ps left_ps = std::max(start_ps + length_ps, last_ps + packet_ps);
   out.out_free_ps = start_ps + length_ps;
+  if (drops) return {start_ps, {left_ps, left_ps + way_ps}, start_ps + way_ps, true};
   const Ps in_start_ps = std::max(start_ps + way_ps, in.in_free_ps);
   in.in_free_ps = in_start_ps + length_ps;
   return {start_ps,
           {left_ps, std::max(in_start_ps + length_ps, left_ps + way_ps)},
-          in_start_ps + packet_ps};
+          in_start_ps + packet_ps,
+          false};
 }
 
 void Fabric::load(std::uint32_t port, Ps at_ps, std::uint64_t bytes) {
@@ -112,7 +117,7 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
   Port& in = ports_[message.to];
   const std::uint64_t bytes = wire_bytes(message), count = packets(message);
   const Ps packet_ps = port_ps(mtu_bytes());
-  Crossing way;
+  Crossing way{};
   if (by_packet_ && count > 1) {
     const std::uint64_t whole = mtu_bytes() + static_cast<std::uint64_t>(spec_.header_bytes);
     for (std::uint64_t i = 0, rest = bytes; i < count; ++i) {
@@ -123,6 +128,7 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
       const Crossing one = cross(out, in, packet, packet_ps, ready_ps, ready_ps, false);
       if (i == 0) way = one;
       way.sent = one.sent;
+      way.dropped |= one.dropped;
     }
   } else {
     way = cross(out, in, bytes, packet_ps, first_ps, last_ps, is_answer(message));
@@ -132,7 +138,9 @@ Fabric::Sent Fabric::send(const Message& message, Ps first_ps, Ps last_ps) {
   out.payload_bytes += message.bytes;
   if (observer_ && observer_->wants_activity())
     observer_->on_activity({"wire.port", "packets", way.begin_ps, way.sent.left_ps});
-  if (loses() && random_.unit() > std::pow(1 - spec_.loss_ratio, static_cast<double>(count))) {
+  if (way.dropped ||
+      (spec_.loss_ratio > 0 &&
+       random_.unit() > std::pow(1 - spec_.loss_ratio, static_cast<double>(count)))) {
     ++out.lost;
     return way.sent;
   }

@@ -17,8 +17,8 @@ namespace marrow::wire {
 
 /// Every port sends and receives at its own rate; what goes to one port shares its egress. A switch
 /// cuts through. Where an egress has queued more than its buffer, the sender's port stands still:
-/// InfiniBand's credits and RoCE's PFC do so alike. Acknowledgements do not queue behind requests:
-/// they take their time from what comes after.
+/// InfiniBand's credits and RoCE's PFC do so alike. Without either it drops what comes.
+/// Acknowledgements do not queue behind requests: they take their time from what comes after.
 class Fabric : public sc_core::sc_module {
  public:
   /// by_packet: every packet by itself, not a message as one train.
@@ -38,7 +38,7 @@ class Fabric : public sc_core::sc_module {
   /// Bytes on the wire, headers included.
   std::uint64_t wire_bytes(const Message& message) const;
   std::uint32_t ports() const { return static_cast<std::uint32_t>(ports_.size()); }
-  bool loses() const { return spec_.loss_ratio > 0; }
+  bool loses() const { return spec_.loss_ratio > 0 || spec_.pauses == 0; }
   std::uint64_t mtu_bytes() const { return static_cast<std::uint64_t>(spec_.mtu_bytes); }
   /// How long a port takes for so many bytes.
   Ps port_ps(std::uint64_t bytes) const;
@@ -58,7 +58,8 @@ class Fabric : public sc_core::sc_module {
   struct Crossing {
     Ps begin_ps;  ///< on the sender's port
     Sent sent;
-    Ps first_ps;  ///< the train's first packet is at the receiver's port
+    Ps first_ps;   ///< the train's first packet is at the receiver's port
+    bool dropped;  ///< at a full egress
   };
   Crossing cross(Port& out, Port& in, std::uint64_t bytes, Ps packet_ps, Ps first_ps, Ps last_ps,
                  bool answers);

@@ -14,6 +14,7 @@ struct WireSpec {
   double switch_ns = 0;             ///< one switch, cut-through
   double buffer_bytes = 0;  ///< what a switch's egress may queue until credits (InfiniBand) or PFC
                             ///< (RoCE) stop the sender
+  double pauses = 1;        ///< a full egress stops the sender; 0: it drops what comes
   double loss_ratio = 0;    ///< share of packets lost
 };
 

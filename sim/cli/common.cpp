@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <thread>
 
-#include "traces/importers.h"
+#include "sim/results/progress.h"
+#include "traces/importers/importers.h"
 
 namespace marrow::cli {
 
@@ -45,6 +48,35 @@ Sets split_sets(const std::vector<std::string>& sets) {
     else
       split.system.push_back(set);
   return split;
+}
+
+results::Intervals sample_intervals(
+    std::size_t samples, std::size_t jobs, const config::ParameterSet& parameters,
+    std::uint64_t seed, const std::function<std::map<std::string, double>(const Drawn&)>& work) {
+  if (samples == 0) return {};
+  const std::vector<sweep::Drawn> drawn = sweep::draw_intervals(parameters, samples, seed);
+  results::Progress progress(samples, "samples");
+  return sweep::intervals_of(
+      samples, jobs > 0 ? jobs : std::max(1U, std::thread::hardware_concurrency()),
+      [&](std::size_t sample) {
+        return work({drawn[sample], seed + sample});
+      },
+      [&](std::size_t fresh) { progress.advance(fresh); });
+}
+
+CLI::Option* add_intervals(CLI::App* command, std::size_t& samples, std::size_t& jobs) {
+  auto* option = command
+                     ->add_option("--intervals", samples,
+                                  "Carry the parameters' 90 % intervals into 90 % intervals of the "
+                                  "predicted medians, by so many samples (64 where no number "
+                                  "follows), each a simulation of its own")
+                     ->expected(0, 1)
+                     ->default_str("64")
+                     ->check(CLI::Range(20, 100000));
+  command->add_option("-j,--jobs", jobs, "Samples at once (default: one a core)")
+      ->check(CLI::Range(1, 4096))
+      ->needs(option);
+  return option;
 }
 
 }  // namespace marrow::cli

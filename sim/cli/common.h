@@ -3,11 +3,13 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/config/parameters.h"
+#include "sim/sweep/uncertainty.h"
 
 namespace marrow::cli {
 
@@ -16,7 +18,10 @@ using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
+void add_calibrate(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_litmus(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 void add_trace(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_config(CLI::App& app, Action& action);
@@ -44,6 +49,19 @@ class TraceFile {
   std::string path_;
   bool temporary_ = false;
 };
+
+/// One sample of what is not known exactly.
+struct Drawn {
+  sweep::Drawn values;
+  std::uint64_t seed = 1;
+};
+/// Bands of the named results over samples of the parameters' intervals; none for 0 samples. Shows
+/// progress.
+results::Intervals sample_intervals(
+    std::size_t samples, std::size_t jobs, const config::ParameterSet& parameters,
+    std::uint64_t seed, const std::function<std::map<std::string, double>(const Drawn&)>& work);
+/// --intervals [N] and -j.
+CLI::Option* add_intervals(CLI::App* command, std::size_t& samples, std::size_t& jobs);
 
 extern const char* const kSetHelp;
 

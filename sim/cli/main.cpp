@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
       "  marrow run       replay a trace and see where every message's time went\n"
       "  marrow validate  hold each predicted stage against what was measured\n"
       "  marrow sweep     what-if studies: vary parameters, recipes and load\n"
+      "  marrow litmus    small programs in every order: can the flag be seen before the data?\n"
+      "  marrow report    one page of runs, validations and sweeps, to read and to pass on\n"
       "  marrow import    make a trace of a captured file or of a workload written by hand\n"
       "  marrow trace     look into a trace\n"
       "  marrow config    parameters with their units, ranges and sources"};
@@ -33,7 +35,10 @@ int main(int argc, char** argv) {
   marrow::cli::Action action;
   marrow::cli::add_run(app, action);
   marrow::cli::add_validate(app, action);
+  marrow::cli::add_calibrate(app, action);
   marrow::cli::add_sweep(app, action);
+  marrow::cli::add_litmus(app, action);
+  marrow::cli::add_report(app, action);
   marrow::cli::add_import(app, action);
   marrow::cli::add_trace(app, action);
   marrow::cli::add_config(app, action);

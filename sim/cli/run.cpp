@@ -11,7 +11,10 @@
 #include "sim/config/report.h"
 #include "sim/machine.h"
 #include "sim/replay.h"
+#include "sim/results/comparison.h"
 #include "sim/results/counters.h"
+#include "sim/results/kernel_table.h"
+#include "sim/results/measured_table.h"
 #include "sim/results/message_csv.h"
 #include "sim/results/operation_table.h"
 #include "sim/results/perfetto.h"
@@ -20,6 +23,7 @@
 #include "sim/results/run_json.h"
 #include "sim/results/stage_table.h"
 #include "traces/atomic_file.h"
+#include "traces/counters.h"
 #include "validate/placement.h"
 
 namespace marrow::cli {
@@ -27,12 +31,13 @@ namespace marrow::cli {
 namespace {
 
 struct Arguments {
-  std::string system, protocol, trace, json, csv, messages_csv, perfetto;
-  std::vector<std::string> sets, only;
+  std::string system, trace, json, csv, messages_csv, perfetto;
+  std::vector<std::string> protocols, sets, only;
   std::uint64_t seed = 1;
   std::string placement;
   std::uint32_t draws = 5;
   bool detail = false;
+  std::size_t intervals = 0, jobs = 0;
 };
 
 /// A captured operation as a journey, for the timeline beside the predicted one.
@@ -132,20 +137,182 @@ nlohmann::ordered_json provenance(
   return {{"parameters", classes}, {"recipe_costs", costs}};
 }
 
-int run(const Arguments& arguments) {
+/// A machine and how it replays the trace, as the arguments ask for it.
+class Replay {
+ public:
+  /// base: without --set. What a capture tells of its placement it tells of the machine as it was,
+  /// not of a what-if.
+  Replay(const Arguments& arguments, const Sets& sets, const config::ParameterSet& parameters,
+         const config::ParameterSet& base, trace::Reader& reader, std::uint64_t seed)
+      : base_(spec_of(base, arguments)) {
+    if (!sets.system.empty()) changed_.emplace(spec_of(parameters, arguments));
+    options.config_dir = config_dir_of(arguments.system);
+    if (!arguments.protocols.empty()) options.protocol = arguments.protocols.front();
+    options.protocol_sets = sets.protocol;
+    options.seed = seed;
+    if (!arguments.only.empty())
+      options.selects = [&](const trace::Run& r) {
+        return sim::run_selected(arguments.only, r.name);
+      };
+    // Where the trace itself tells how its words lay in the L2, the replay uses that.
+    if (arguments.placement == "near" || arguments.placement == "far") {
+      options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                          Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+    } else if (reader.header().sm_clock_ghz > 0 && arguments.protocols.empty() &&
+               arguments.placement.empty()) {
+      placement_ = validate::KnownPlacement(reader, base_, options.config_dir, seed,
+                                            spec_of(base, arguments));
+      if (!placement_.empty())
+        options.place = [&](const trace::Run& r, const config::Recipe& recipe,
+                            const QueueLayout& layout,
+                            Placement& drawn) { placement_.apply(r, recipe, layout, drawn); };
+    }
+    reader.rewind();
+    machine().clear_counters();
+  }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  sim::Machine& machine() { return changed_ ? *changed_ : base_; }
+  sim::ReplayOptions options;
+
+ private:
+  static config::SystemSpec spec_of(const config::ParameterSet& parameters,
+                                    const Arguments& arguments) {
+    config::SystemSpec spec = config::bind(parameters);
+    spec.detail = arguments.detail;
+    return spec;
+  }
+
+  std::optional<sim::Machine> changed_;
+  sim::Machine base_;
+  validate::KnownPlacement placement_;
+};
+
+/// Medians of one sample, in ns, by results::interval_name().
+std::map<std::string, double> sampled_medians(const Arguments& arguments, const Sets& sets,
+                                              const config::ParameterSet& parameters,
+                                              const config::ParameterSet& base,
+                                              const std::string& trace, std::uint64_t seed) {
+  trace::Reader reader(trace);
+  Replay replay(arguments, sets, parameters, base, reader, seed);
+  results::StageTable table;
+  replay.options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe&) {
+    table.begin_run(index, r.name);
+  };
+  sim::replay(reader, replay.machine(), replay.options, &table);
+  std::map<std::string, double> medians;
+  for (const auto& [index, run] : table.runs())
+    for (const results::StageRow& row : run.times.rows())
+      medians[results::interval_name(index, row.stage)] =
+          static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs);
+  return medians;
+}
+
+/// The same work under each protocol: one table.
+int compare(const Arguments& arguments) {
+  if (!arguments.perfetto.empty() || !arguments.messages_csv.empty())
+    throw InputError(arguments.perfetto.empty() ? "--messages-csv" : "--perfetto",
+                     "is of one protocol", "name one --protocol");
   const Sets sets = split_sets(arguments.sets);
   const auto parameters = config::load_system(arguments.system, sets.system);
-  auto base_spec = config::bind(config::load_system(arguments.system));
   auto spec = config::bind(parameters);
-  spec.detail = base_spec.detail = arguments.detail;
+  spec.detail = arguments.detail;
   const TraceFile trace_file(arguments.trace);
   trace::Reader reader(trace_file.path());
+  sim::Machine machine(spec);
+  results::Comparison comparison;
+  results::Recorders recorders;
+  recorders.add(comparison);
+  results::Progress progress;
+  if (progress.on()) recorders.add(progress);
+  sim::ReplayOptions options;
+  options.config_dir = config_dir_of(arguments.system);
+  options.protocol_sets = sets.protocol;
+  if (!arguments.only.empty())
+    options.selects = [&](const trace::Run& r) {
+      return sim::run_selected(arguments.only, r.name);
+    };
+  const bool placed = arguments.placement == "near" || arguments.placement == "far";
+  if (placed)
+    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
+                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
+  options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
+    comparison.begin_protocol(recipe.program.protocol);
+    recorders.begin_run(index, r.name);
+  };
+  for (const std::string& protocol : arguments.protocols)
+    for (std::uint32_t draw = 0; draw < (placed ? 1 : arguments.draws); ++draw) {
+      options.protocol = protocol;
+      options.seed = arguments.seed + draw;
+      reader.rewind();
+      if (sim::replay(reader, machine, options, &recorders) == 0)
+        throw InputError("--only", "no run of " + arguments.trace + " is named so",
+                         "`marrow trace info " + arguments.trace + "` lists them");
+    }
+  progress.finish();
+  if (!arguments.json.empty()) {
+    AtomicFile file(arguments.json);
+    const nlohmann::ordered_json result = {{"schema", "marrow.run/1"},
+                                           {"system", parameters.system()},
+                                           {"protocols", comparison.protocols()},
+                                           {"trace", arguments.trace},
+                                           {"seed", arguments.seed},
+                                           {"comparison", as_json(comparison)}};
+    file.stream() << result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    file.commit();
+  }
+  if (!arguments.csv.empty()) {
+    AtomicFile file(arguments.csv);
+    results::write_csv(file.stream(), comparison);
+    file.commit();
+  }
+  std::cout << "one message, from its begin (a kernel's end, where a CPU thread launches kernels) "
+               "until its lane goes\non (the next kernel's start): median, and how many times the "
+               "least\n\n";
+  results::write_table(std::cout, comparison);
+  return 0;
+}
+
+/// What the trace's devices counted beside what its operations ask for.
+void check_counters(trace::Reader& reader) {
+  if (reader.header().counters.empty()) return;
+  trace::Requests requests;
+  reader.rewind();
+  trace::Op op;
+  while (reader.next_run())
+    while (reader.next_op(op)) requests.add(op);
+  for (const trace::CounterCheck& check : trace::check_counters(reader.header(), requests))
+    std::cout << check.name << ": " << static_cast<std::int64_t>(check.counted) << " counted, "
+              << static_cast<std::int64_t>(check.expected)
+              << " asked for by the trace's operations\n";
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.protocols.size() > 1) return compare(arguments);
+  const Sets sets = split_sets(arguments.sets);
+  const auto parameters = config::load_system(arguments.system, sets.system);
+  const auto base_parameters = config::load_system(arguments.system);
+  const TraceFile trace_file(arguments.trace);
+  trace::Reader reader(trace_file.path());
+  // Samples first: they elaborate machines of their own, and this process must have none then.
+  results::Intervals intervals = sample_intervals(
+      arguments.intervals, arguments.jobs, parameters, arguments.seed, [&](const Drawn& drawn) {
+        auto sampled = parameters, base = base_parameters;
+        sweep::apply(sampled, drawn.values);
+        sweep::apply(base, drawn.values);
+        return sampled_medians(arguments, sets, sampled, base, trace_file.path(), drawn.seed);
+      });
 
   results::StageTable table;
   results::Recorders recorders;
   recorders.add(table);
   results::OperationTable operations;
   recorders.add(operations);
+  results::KernelTable kernels;
+  recorders.add(kernels);
+  results::MeasuredTable measured;
+  recorders.add(measured);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
   std::optional<AtomicFile> messages_file, perfetto_file;
@@ -160,53 +327,48 @@ int run(const Arguments& arguments) {
     recorders.add(perfetto.emplace(perfetto_file->stream()));
   }
 
-  // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
-  std::optional<sim::Machine> changed;
-  if (!sets.system.empty()) changed.emplace(spec);
-  sim::Machine base(base_spec);
-  sim::Machine& machine = changed ? *changed : base;
-  sim::ReplayOptions options;
-  options.config_dir = config_dir_of(arguments.system);
-  if (!arguments.protocol.empty()) options.protocol = arguments.protocol;
-  options.protocol_sets = sets.protocol;
-  options.seed = arguments.seed;
-  if (!arguments.only.empty())
-    options.selects = [&](const trace::Run& r) {
-      return sim::run_selected(arguments.only, r.name);
-    };
-
-  // Where the trace itself tells how its words lay in the L2, the replay uses that.
+  Replay replay(arguments, sets, parameters, base_parameters, reader, arguments.seed);
+  sim::Machine& machine = replay.machine();
+  sim::ReplayOptions& options = replay.options;
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
-  validate::InferredPlacement placement;
-  if (arguments.placement == "near" || arguments.placement == "far") {
-    options.place = [&](const trace::Run&, const config::Recipe&, const QueueLayout&,
-                        Placement& drawn) { drawn.put_all(arguments.placement == "far"); };
-  } else if (sm_clock_ghz > 0 && arguments.protocol.empty() && arguments.placement.empty()) {
-    placement =
-        validate::infer_placement(reader, base, options.config_dir, arguments.seed, base_spec);
-    if (!placement.empty())
-      options.place = [&](const trace::Run&, const config::Recipe& recipe,
-                          const QueueLayout& layout,
-                          Placement& drawn) { placement.apply(recipe, layout, drawn); };
-  }
   std::set<std::string> protocols;
   std::map<std::string, std::vector<config::RecipeCost>> recipe_costs;
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     protocols.insert(recipe.program.protocol);
     recipe_costs[recipe.program.protocol] = recipe.costs;
     recorders.begin_run(index, r.name);
+    measured.expect(r);
   };
+  std::map<std::string, std::uint64_t> left_out;  // by reason
+  options.on_left_out = [&](const trace::Run& r) { ++left_out[r.not_replayable]; };
   if (perfetto && sm_clock_ghz > 0)
     options.on_measured = [&](std::uint32_t index, const trace::Run& r, const trace::Op& op) {
       perfetto->measured(measured_journey(index, r, op, sm_clock_ghz));
     };
-  reader.rewind();
-  machine.clear_counters();
   const std::uint32_t runs = sim::replay(reader, machine, options, &recorders);
   progress.finish();
+  measured.finish();
+  if (runs == 0 && !left_out.empty())
+    throw InputError(arguments.trace,
+                     "holds what was measured, but no work to replay: " + left_out.begin()->first,
+                     "`marrow trace info` shows what it holds; write the work down as a workload "
+                     "(docs/traces.md) to simulate it");
+  if (runs == 0 && arguments.only.empty())
+    throw InputError(arguments.trace, "has no runs",
+                     "`marrow trace info` shows what it holds; import counters into the trace of "
+                     "the work: marrow import ... --counters");
   if (runs == 0)
     throw InputError("--only", "no run of " + arguments.trace + " is named so",
                      "`marrow trace info " + arguments.trace + "` lists them");
+
+  for (const auto& [index, r] : table.runs())
+    for (const results::StageRow& row : r.times.rows())
+      if (const auto it = intervals.find(results::interval_name(index, row.stage));
+          it != intervals.end())
+        it->second = results::widened(
+            it->second,
+            static_cast<double>(row.times->quantile(0.5)) / static_cast<double>(kPsPerNs),
+            config::bind(parameters).stage_error_percent);
 
   results::Counters all_counters;
   machine.report(all_counters);
@@ -220,7 +382,8 @@ int run(const Arguments& arguments) {
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    results::write_json(file.stream(), info, table, operations, counters);
+    results::write_json(file.stream(), info, table, operations, kernels, counters, measured,
+                        intervals);
     file.commit();
   }
   if (!arguments.csv.empty()) {
@@ -234,8 +397,15 @@ int run(const Arguments& arguments) {
     perfetto_file->commit();
   }
   results::write_table(std::cout, table);
+  if (!intervals.empty()) results::write_table(std::cout, table, intervals, arguments.intervals);
   results::write_table(std::cout, operations);
+  results::write_table(std::cout, kernels);
+  results::write_table(std::cout, measured);
   results::write_table(std::cout, counters);
+  if (arguments.only.empty()) check_counters(reader);
+  for (const auto& [reason, count] : left_out)
+    std::cout << "\nLeft out, for they cannot be replayed: " << count
+              << (count == 1 ? " run: " : " runs: ") << reason << '\n';
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
   config::evidence_summary(parameters, std::cout);
@@ -262,8 +432,11 @@ void add_run(CLI::App& app, Action& action) {
       ->add_option("--trace", arguments->trace,
                    "Trace file (see `marrow import`), or a workload in YAML")
       ->required();
-  command->add_option("--protocol", arguments->protocol,
-                      "Recipe, by name or path, instead of the trace's own");
+  command
+      ->add_option("--protocol", arguments->protocols,
+                   "Recipe, by name or path, instead of the trace's own; several: one table that "
+                   "compares them")
+      ->allow_extra_args(false);
   command->add_option("--set", arguments->sets, kSetHelp)->allow_extra_args(false);
   command->add_option("--only", arguments->only, "Only this run, e.g. \"cfg 4\"; may be repeated")
       ->allow_extra_args(false);
@@ -280,11 +453,12 @@ void add_run(CLI::App& app, Action& action) {
                    "Where the placement is drawn: show the spread over so many draws")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  add_intervals(command, arguments->intervals, arguments->jobs);
   command->add_flag("--detail", arguments->detail,
                     "Every PCIe TLP and every packet by itself, not in trains: slower, to check "
                     "the default by");
   command->add_option("--json", arguments->json, "Write the result as JSON, schema marrow.run/1");
-  command->add_option("--csv", arguments->csv, "Write the stage table as CSV");
+  command->add_option("--csv", arguments->csv, "Write the stage table, or the comparison, as CSV");
   command->add_option("--messages-csv", arguments->messages_csv,
                       "Write every message's stages as CSV");
   command->add_option("--perfetto", arguments->perfetto,
@@ -292,9 +466,9 @@ void add_run(CLI::App& app, Action& action) {
   const std::string start =
       "marrow run --system configs/systems/h200-c.yaml --trace "
       "traces/h200-c-device-consumer.trace --only cfg=4";
-  add_examples(command,
-               {start + " --perfetto cfg4.perfetto-trace", start + " --set gpu.sm.clock_ghz=1.2",
-                start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
+  add_examples(command, {start + " --perfetto cfg4.perfetto-trace",
+                         start + " --set gpu.sm.clock_ghz=1.2", start + " --intervals",
+                         start + " --set protocol.wqe.bytes=16 --set protocol.wqe.count=3"});
   command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -7,6 +7,7 @@
 #include "sim/cli/common.h"
 #include "sim/cli/usage.h"
 #include "sim/results/progress.h"
+#include "sim/sweep/chooser.h"
 #include "sim/sweep/results.h"
 #include "sim/sweep/runner.h"
 #include "traces/atomic_file.h"
@@ -52,6 +53,7 @@ int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
   write("results.csv", sweep::write_csv);
   write("results.json", sweep::write_json);
   write("sensitivity.csv", sweep::write_sensitivity_csv);
+  if (!study.choose_for.empty()) write("chooser.csv", sweep::write_chooser_csv);
   sweep::write_table(std::cout, results);
 
   std::size_t failed = 0;
@@ -60,7 +62,8 @@ int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
     if (!results.outcomes[p].error.empty() && failed++ == 0)
       first = "point " + std::to_string(p) + ": " + results.outcomes[p].error;
   std::cout << "Results of " << points.size() << " points in " << folder
-            << ": results.csv, results.json, sensitivity.csv";
+            << ": results.csv, results.json, sensitivity.csv"
+            << (study.choose_for.empty() ? "" : ", chooser.csv");
   if (kept > 0) std::cout << " (" << kept << " points were there already)";
   std::cout << '\n';
   if (failed > 0)

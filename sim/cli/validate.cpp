@@ -20,6 +20,7 @@ struct Arguments {
   std::string system, capture, measurements, json, placement_from;
   std::vector<std::string> sets, only;
   std::uint64_t seed = 1;
+  std::size_t intervals = 0, jobs = 0;
   double bound_median_percent = -1, bound_p90_percent = -1;
 };
 
@@ -33,27 +34,45 @@ int missed_bound(const Arguments& arguments, const validate::Group& all) {
   return missed ? 1 : 0;
 }
 
-int validate_capture(const Arguments& arguments) {
-  const Sets sets = split_sets(arguments.sets);
-  const auto parameters = config::load_system(arguments.system, sets.system);
-  const auto base_spec = config::bind(config::load_system(arguments.system));
-  // What a capture tells of its placement it tells of the machine as it was, not of a what-if.
+/// The comparison with these values of the parameters. What a capture tells of its placement it
+/// tells of the machine as its file has it, not of a what-if.
+validate::Comparison compare(const Arguments& arguments, const Sets& sets,
+                             const config::ParameterSet& parameters,
+                             const config::ParameterSet& base_parameters, std::uint64_t seed,
+                             Observer* observer) {
+  const auto base_spec = config::bind(base_parameters);
   std::optional<sim::Machine> changed;
   if (!sets.system.empty()) changed.emplace(config::bind(parameters));
   sim::Machine base(base_spec);
-  sim::Machine& machine = changed ? *changed : base;
-  results::Progress progress;
   validate::Options options;
   options.config_dir = config_dir_of(arguments.system);
   options.system = parameters.system();
   options.trace_file = arguments.capture;
   options.only = arguments.only;
   options.protocol_sets = sets.protocol;
-  options.seed = arguments.seed;
+  options.seed = seed;
   options.placement_from = arguments.placement_from;
-  if (progress.on()) options.observer = &progress;
-  const validate::Comparison comparison = validate::compare(machine, base, base_spec, options);
+  options.observer = observer;
+  return validate::compare(changed ? *changed : base, base, base_spec, options);
+}
+
+int validate_capture(const Arguments& arguments) {
+  const Sets sets = split_sets(arguments.sets);
+  const auto parameters = config::load_system(arguments.system, sets.system);
+  const auto base_parameters = config::load_system(arguments.system);
+  // Samples first: they elaborate machines of their own, and this process must have none then.
+  const results::Intervals intervals = sample_intervals(
+      arguments.intervals, arguments.jobs, parameters, arguments.seed, [&](const Drawn& drawn) {
+        auto sampled = parameters, base = base_parameters;
+        sweep::apply(sampled, drawn.values);
+        sweep::apply(base, drawn.values);
+        return validate::medians(compare(arguments, sets, sampled, base, drawn.seed, nullptr));
+      });
+  results::Progress progress;
+  validate::Comparison comparison = compare(arguments, sets, parameters, base_parameters,
+                                            arguments.seed, progress.on() ? &progress : nullptr);
   progress.finish();
+  validate::add_intervals(comparison, intervals, config::bind(parameters).stage_error_percent);
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
     file.stream() << validate::as_json(comparison).dump(1) << '\n';
@@ -113,6 +132,7 @@ void add_validate(CLI::App& app, Action& action) {
   auto* placement =
       command->add_option("--placement-from", arguments->placement_from,
                           "Read the L2 placement off this capture of the same allocation instead");
+  auto* intervals = add_intervals(command, arguments->intervals, arguments->jobs);
   command
       ->add_option("--measurements", arguments->measurements,
                    "Published tables instead of a capture: a file of validate/measurements, or a "
@@ -120,7 +140,8 @@ void add_validate(CLI::App& app, Action& action) {
       ->excludes(system)
       ->excludes(capture)
       ->excludes(only)
-      ->excludes(placement);
+      ->excludes(placement)
+      ->excludes(intervals);
   command->add_option("--json", arguments->json,
                       "Write rows and summary, schema marrow.validate/1");
   command->add_option("--bound-median-percent", arguments->bound_median_percent,
@@ -131,7 +152,7 @@ void add_validate(CLI::App& app, Action& action) {
       "marrow validate --system configs/systems/h200-c.yaml --capture "
       "traces/h200-c-device-consumer.trace";
   add_examples(command, {start, start + " --only cfg=4 --json cfg4.json",
-                         start + " --bound-median-percent 5",
+                         start + " --bound-median-percent 5", start + " --intervals",
                          "marrow validate --measurements validate/measurements/dissecting"});
   command->callback([&action, arguments] {
     if (!arguments->measurements.empty()) {

@@ -30,7 +30,9 @@ const Names<Value> kValueNames = {{"0", Value::kZero},
                                   {"mlx5_record", Value::kRecord},
                                   {"register", Value::kRegister},
                                   {"register_next", Value::kRegisterNext},
-                                  {"version", Value::kVersion}};
+                                  {"completed", Value::kCompleted},
+                                  {"version", Value::kVersion},
+                                  {"submitted", Value::kSubmitted}};
 const Names<EntryForm> kEntryNames = {{"write", EntryForm::kWrite},
                                       {"write_inline", EntryForm::kWriteInline},
                                       {"read", EntryForm::kRead},
@@ -51,11 +53,13 @@ const Names<MemoryKind> kMemoryNames = {{"gpu", MemoryKind::kGpu},
                                         {"host", MemoryKind::kHost},
                                         {"peer", MemoryKind::kPeer},
                                         {"nic", MemoryKind::kNic}};
-const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree},
-                                  {"completed", Until::kCompleted},
-                                  {"reached", Until::kReached},
-                                  {"signalled", Until::kSignalled},
-                                  {"answered", Until::kAnswered}};
+const Names<Until> kUntilNames = {{"slot_free", Until::kSlotFree}, {"completed", Until::kCompleted},
+                                  {"reached", Until::kReached},    {"signalled", Until::kSignalled},
+                                  {"answered", Until::kAnswered},  {"present", Until::kPresent},
+                                  {"advanced", Until::kAdvanced},  {"ended", Until::kEnded}};
+const Names<CopyWay> kCopyNames = {{"to_host", CopyWay::kToHost},
+                                   {"from_host", CopyWay::kFromHost},
+                                   {"in_host", CopyWay::kInHost}};
 const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapped},
                                           {"batch_boundary", Condition::kBatchBoundary},
                                           {"multiple", Condition::kMultiple},
@@ -64,7 +68,10 @@ const Names<Condition> kConditionNames = {{"ring_wrapped", Condition::kRingWrapp
                                           {"waits", Condition::kWaits},
                                           {"waits_not", Condition::kWaitsNot},
                                           {"rang_not", Condition::kRangNot},
-                                          {"behind", Condition::kBehind}};
+                                          {"behind", Condition::kBehind},
+                                          {"single", Condition::kSingle},
+                                          {"several", Condition::kSeveral},
+                                          {"outstanding", Condition::kOutstanding}};
 const Names<ConsumerProgram::Where> kWhereNames = {{"sm", ConsumerProgram::Where::kSm},
                                                    {"cpu", ConsumerProgram::Where::kCpu},
                                                    {"peer", ConsumerProgram::Where::kPeer}};
@@ -97,10 +104,10 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description",   "runs_on", "choices",  "costs", "depth",
-                "queues",   "regions",       "words",   "parts",    "put",   "put_signal",
-                "get",      "atomic",        "fence",   "quiet",    "wait",  "barrier",
-                "consumer", "peer_consumer", "nic",     "placed_by"});
+    root_.only({"protocol", "description",   "runs_on", "choices",   "costs", "depth",
+                "queues",   "regions",       "words",   "parts",     "put",   "put_signal",
+                "get",      "atomic",        "fence",   "quiet",     "wait",  "barrier",
+                "consumer", "peer_consumer", "nic",     "placed_by", "proxy", "kernel"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto runs_on = root_.find("runs_on"))
@@ -121,7 +128,9 @@ class Reader {
     read_words();
     if (auto queues = root_.find("queues"))
       recipe_.program.queues_by_peer =
-          pick(*queues, Names<bool>{{"by_peer", true}, {"numbered", false}});
+          pick(*queues, Names<bool>{{"by_peer", true}, {"one_by_peer", true}, {"numbered", false}});
+    if (recipe_.program.queues_by_peer)
+      recipe_.program.one_queue = root_.at("queues").text() == "one_by_peer";
     const auto consumer = root_.find("consumer");
     const auto nic = root_.find("nic");
     if (!consumer == !nic)
@@ -132,6 +141,7 @@ class Reader {
         recipe_.program.nic.dc = pick(*transport, Names<bool>{{"dc", true}, {"rc", false}});
     // A DC initiator serves every peer.
     if (recipe_.program.nic.dc) recipe_.program.queues_by_peer = false;
+    if (auto proxy = root_.find("proxy")) read_proxy(*proxy, nic.has_value());
     root_.at("put");
     for (std::size_t kind = 0; kind < kOpKindCount; ++kind)
       if (auto section = root_.find(std::string(kOpKindNames[kind])))
@@ -140,6 +150,9 @@ class Reader {
     const bool to_peer = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
       return region.memory == MemoryKind::kPeer;
     });
+    if (auto kernel = root_.find("kernel")) read_kernel(*kernel);
+    for (const auto& steps : recipe_.program.steps)
+      for (const Step& step : steps) check_submission(step);
     if (recipe_.program.on_cpu && !nic)
       root_.fail("a CPU thread posts to a NIC", "add `nic:`, or take out `runs_on: cpu`");
     for (const Region& region : recipe_.program.regions)
@@ -341,7 +354,7 @@ class Reader {
 
   void read_words() {
     for (const auto& [name, node] : root_.at("words").entries()) {
-      node.only({"region", "offset_bytes", "bytes", "entry_bytes", "encoding"});
+      node.only({"region", "offset_bytes", "bytes", "entry_bytes", "entries", "encoding"});
       Word word;
       word.name = name;
       const std::string region = node.at("region").text();
@@ -363,6 +376,8 @@ class Reader {
       if (auto entry = node.find("entry_bytes")) {
         word.entry_bytes = static_cast<std::uint32_t>(whole(*entry, 8, 4096));
         word.entries = recipe_.program.depth;
+        if (auto entries = node.find("entries"))
+          word.entries = static_cast<std::uint32_t>(whole(*entries, 2, 1 << 20));
       }
       const std::uint64_t end =
           word.offset_bytes + word.bytes +
@@ -418,6 +433,7 @@ class Reader {
     steps_ = &recipe_.program.of(kind);
     const auto k = static_cast<std::size_t>(kind);
     blocks_ = 0;
+    last_block_.clear();
     if (section.is_map()) {
       section.only({"lanes", "steps"});
       recipe_.program.lanes[k] = static_cast<std::uint32_t>(whole(section.at("lanes"), 1, 32));
@@ -425,7 +441,9 @@ class Reader {
     } else {
       read_steps(section);
     }
-    recipe_.program.entries[k] = blocks_ == 0 && is_message(kind) ? 1 : blocks_;
+    // What a proxy posts for it has been read before.
+    if (recipe_.program.proxy.posts[k].empty())
+      recipe_.program.entries[k] = blocks_ == 0 && is_message(kind) ? 1 : blocks_;
     for (const Step& step : *steps_)
       if (step.form == EntryForm::kWriteInline) {
         recipe_.program.inlines[k] = true;
@@ -437,6 +455,46 @@ class Reader {
     if (recipe_.program.entries[k] > 0 &&
         std::none_of(steps_->begin(), steps_->end(), [](const Step& s) { return s.is_index; }))
       section.fail("no step takes a queue position", "give one atomic `result: index`");
+  }
+
+  void read_kernel(const YamlNode& node) {
+    node.only({"done", "tail"});
+    if (!recipe_.program.on_cpu)
+      node.fail("kernels are launched by a CPU thread", "add `runs_on: cpu`, or take it out");
+    KernelProgram& kernel = recipe_.program.kernel;
+    kernel.present = true;
+    const auto needs_host = [&](std::uint32_t w, const YamlNode& at) {
+      if (recipe_.program.regions[recipe_.program.words[w].region].memory != MemoryKind::kHost)
+        at.fail("a CPU thread polls '" + recipe_.program.words[w].name + "'",
+                "put its region into memory: host");
+    };
+    kernel.done = word(node.at("done"));
+    needs_host(kernel.done, node.at("done"));
+    if (recipe_.program.words[kernel.done].bytes != 8)
+      node.at("done").fail("the word counts what ended", "give it 8 bytes");
+    const auto tail = node.find("tail");
+    if (!tail) return;
+    steps_ = &kernel.tail;
+    read_steps(*tail);
+    for (const Step& step : kernel.tail) {
+      if (step.op != StepOp::kFence && step.op != StepOp::kStore)
+        tail->fail("a kernel's tail holds fences and stores", "take the other steps out");
+      if (step.op != StepOp::kStore) continue;
+      needs_host(step.word, *tail);
+      if (step.value != Value::kSubmitted)
+        tail->fail("a kernel stores which of the stream's it is", "write value: submitted");
+    }
+  }
+
+  void check_submission(const Step& step) {
+    const bool submits = step.op == StepOp::kLaunch ||
+                         (step.op == StepOp::kCopy && step.copy != CopyWay::kInHost) ||
+                         (step.op == StepOp::kPoll && step.until == Until::kEnded);
+    if (submits && !recipe_.program.kernel.present)
+      root_.fail("a step submits to the GPU, or waits for its end, and no word tells that end",
+                 "add `kernel: {done: WORD}`");
+    if (step.op == StepOp::kCopy && !recipe_.program.on_cpu)
+      root_.fail("a payload is copied by a CPU thread", "add `runs_on: cpu`");
   }
 
   bool is_chosen(const YamlNode& node) {
@@ -454,8 +512,9 @@ class Reader {
 
   void read_steps(const YamlNode& list) {
     for (const YamlNode& node : list.items()) {
-      node.only({"stage", "compute", "load", "store", "atomic", "spin", "poll", "use", "fence",
-                 "own_index", "pick", "for_each_queue", "part", "if", "when", "do"});
+      node.only({"stage", "compute",   "load",  "store",          "atomic", "spin",   "poll", "use",
+                 "fence", "own_index", "pick",  "for_each_queue", "part",   "if",     "when", "do",
+                 "look",  "then",      "while", "post",           "else",   "launch", "copy"});
       if (auto part = node.find("part")) {
         if (++depth_ > kMostDepth) part->fail("a part contains itself", "take it out there");
         read_steps(root_.at("parts").at(part->text()));
@@ -465,6 +524,21 @@ class Reader {
       if (auto chosen = node.find("if")) {
         // Decided by the recipe's choices, once, when it is read.
         if (is_chosen(*chosen)) read_steps(node.at("do"));
+        continue;
+      }
+      if (node.has("look")) {
+        read_look(node);
+        continue;
+      }
+      if (auto loop = node.find("while")) {
+        const auto begin = static_cast<std::uint32_t>(steps_->size());
+        steps_->push_back(read_condition(*loop));
+        read_steps(node.at("do"));
+        Step back;
+        back.op = StepOp::kJump;
+        back.target = begin;
+        steps_->push_back(back);
+        (*steps_)[begin].target = static_cast<std::uint32_t>(steps_->size());
         continue;
       }
       if (auto loop = node.find("for_each_queue")) {
@@ -479,28 +553,160 @@ class Reader {
         continue;
       }
       if (auto when = node.find("when")) {
-        when->only({"condition", "of", "than", "modulus"});
-        Step skip;
-        skip.op = StepOp::kSkipUnless;
-        skip.condition = pick(when->at("condition"), kConditionNames);
-        if (skip.condition == Condition::kNewestOrMultiple ||
-            skip.condition == Condition::kAdvanced || skip.condition == Condition::kBehind)
-          skip.reg = known_reg(when->at("of"));
-        if (skip.condition == Condition::kBehind) skip.operand = known_reg(when->at("than"));
-        if (skip.condition == Condition::kNewestOrMultiple ||
-            skip.condition == Condition::kMultiple ||
-            (skip.condition == Condition::kRingWrapped && when->has("modulus")))
-          skip.modulus = static_cast<std::uint32_t>(whole(when->at("modulus"), 1, 1 << 20));
         const std::size_t at = steps_->size();
-        steps_->push_back(skip);
+        steps_->push_back(read_condition(*when));
         read_steps(node.at("do"));
+        const std::size_t behind = steps_->size();
+        const auto otherwise = node.find("else");
+        if (otherwise) {
+          Step jump;
+          jump.op = StepOp::kJump;
+          steps_->push_back(jump);
+        }
         (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
+        if (!otherwise) continue;
+        read_steps(*otherwise);
+        (*steps_)[behind].target = static_cast<std::uint32_t>(steps_->size());
         continue;
       }
       if (node.entries().size() != 1)
         node.fail("a step is one operation", "start each with its own '-'");
       steps_->push_back(read_step(node.entries().front()));
     }
+  }
+
+  /// A step that jumps unless the condition holds.
+  Step read_condition(const YamlNode& when) {
+    when.only({"condition", "of", "than", "modulus"});
+    Step skip;
+    skip.op = StepOp::kSkipUnless;
+    skip.condition = pick(when.at("condition"), kConditionNames);
+    switch (skip.condition) {
+      case Condition::kBehind:
+        skip.operand = known_reg(when.at("than"));
+        [[fallthrough]];
+      case Condition::kNewestOrMultiple:
+      case Condition::kAdvanced:
+        skip.reg = known_reg(when.at("of"));
+        break;
+      case Condition::kOutstanding:
+        skip.modulus = 1;
+        [[fallthrough]];
+      case Condition::kSingle:
+      case Condition::kSeveral:
+        if (!in_proxy_) when.fail("only a proxy's thread counts what it posts", "write it there");
+        break;
+      default:
+        break;
+    }
+    if (skip.condition == Condition::kNewestOrMultiple || skip.condition == Condition::kMultiple ||
+        ((skip.condition == Condition::kRingWrapped || skip.condition == Condition::kOutstanding) &&
+         when.has("modulus")))
+      skip.modulus = static_cast<std::uint32_t>(whole(when.at("modulus"), 1, 1 << 20));
+    return skip;
+  }
+
+  void read_look(const YamlNode& node) {
+    const YamlNode look = node.at("look");
+    look.only({"word", "until", "result", "taken", "most", "cost"});
+    if (!in_proxy_ || in_look_)
+      look.fail("only a proxy's thread looks, and not inside of what it found",
+                "write it into `each_queue` of `proxy:`");
+    Step step;
+    step.op = StepOp::kLook;
+    step.word = word(look.at("word"));
+    step.until = pick(look.at("until"), Names<Until>{{"present", Until::kPresent},
+                                                     {"advanced", Until::kAdvanced},
+                                                     {"answered", Until::kAnswered}});
+    if (auto most = look.find("most"))
+      step.count = static_cast<std::uint32_t>(whole(*most, 1, 1 << 20));
+    step.cycles = cost(look.at("cost"));
+    if (step.until == Until::kAdvanced) result(look, step);
+    if (auto taken = look.find("taken"))
+      step.block = pick(*taken, Names<std::uint32_t>{{"yes", 1}, {"no", 0}});
+    if (step.until == Until::kAdvanced && step.reg == kNoRegister)
+      look.fail("what it goes on from is not kept", "add `result: NAME`, or `result: index`");
+    if (step.until == Until::kPresent && recipe_.program.words[step.word].entry_bytes == 0)
+      look.fail("'" + recipe_.program.words[step.word].name + "' is no ring of descriptors",
+                "give it entry_bytes, or look until it has advanced");
+    ProxyProgram& proxy = recipe_.program.proxy;
+    if (step.until != Until::kAnswered && proxy.announcement == kNoWord)
+      proxy.announcement = step.word;
+    const auto at = static_cast<std::uint32_t>(steps_->size());
+    steps_->push_back(step);
+    in_look_ = true;
+    read_steps(node.at("do"));
+    Step again;
+    again.op = StepOp::kAgain;
+    again.target = at;
+    steps_->push_back(again);
+    (*steps_)[at].then = static_cast<std::uint32_t>(steps_->size());
+    if (auto then = node.find("then")) read_steps(*then);
+    in_look_ = false;
+    (*steps_)[at].target = static_cast<std::uint32_t>(steps_->size());
+  }
+
+  void read_proxy(const YamlNode& node, bool has_nic) {
+    node.only({"if", "workers", "clock", "ring_depth", "each_queue", "each_pass", "posts"});
+    if (auto chosen = node.find("if"))
+      if (!is_chosen(*chosen)) return;
+    ProxyProgram& proxy = recipe_.program.proxy;
+    if (!has_nic || recipe_.program.on_cpu)
+      node.fail("a proxy posts to a NIC for lanes on a GPU",
+                has_nic ? "take out `runs_on: cpu`" : "add `nic:`");
+    proxy.present = in_proxy_ = true;
+    if (auto workers = node.find("workers"))
+      proxy.workers = static_cast<std::uint32_t>(whole(*workers, 1, 1024));
+    if (auto clock = node.find("clock"))
+      proxy.cold = pick(*clock, Names<bool>{{"warm", false}, {"cold", true}});
+    if (auto depth = node.find("ring_depth"))
+      proxy.ring_depth = static_cast<std::uint32_t>(whole(*depth, 2, 1 << 20));
+    if (auto pass = node.find("each_pass")) proxy.pass_cycles = cost(*pass);
+    steps_ = &proxy.visit;
+    read_steps(node.at("each_queue"));
+    if (blocks_ > 0)
+      node.at("each_queue").fail("an entry belongs to what is asked for", "write it into `posts`");
+    steps_->push_back({});
+    for (std::size_t pc = 0; proxy.visit[pc].op != StepOp::kEnd;) {
+      const Step& step = proxy.visit[pc];
+      if (step.op != StepOp::kLook && step.op != StepOp::kCompute && step.op != StepOp::kFence)
+        node.at("each_queue")
+            .fail("beside its looks a visit only computes and fences",
+                  "put the rest under a look's `do:` or `then:`");
+      pc = step.op == StepOp::kLook ? step.target : pc + 1;
+    }
+    if (proxy.announcement == kNoWord)
+      node.at("each_queue")
+          .fail("it looks at nothing that lanes write",
+                "add a look `until: present` or `until: advanced`");
+    if (auto posts = node.find("posts"))
+      for (const auto& [name, steps] : posts->entries()) {
+        const auto known = std::find(kOpKindNames.begin(), kOpKindNames.end(), name);
+        if (known == kOpKindNames.end())
+          steps.fail("unknown operation '" + name + "'", "put, put_signal, get or atomic");
+        const auto k = static_cast<std::size_t>(known - kOpKindNames.begin());
+        steps_ = &proxy.posts[k];
+        blocks_ = 0;
+        last_block_.clear();
+        read_steps(steps);
+        steps_->push_back({});
+        recipe_.program.entries[k] = std::max(blocks_, 1u);
+        for (const Step& step : *steps_)
+          if (step.form == EntryForm::kWriteInline) recipe_.program.inlines[k] = true;
+      }
+    blocks_ = 0;
+    in_proxy_ = false;
+    const auto touches = [&](const std::vector<Step>& steps) {
+      for (const Step& step : steps) {
+        if (step.op == StepOp::kStore && step.value == Value::kCompleted)
+          proxy.completes = step.word;
+        if (step.op == StepOp::kLook || step.op == StepOp::kLoad || step.op == StepOp::kStore ||
+            step.op == StepOp::kAtomic || step.op == StepOp::kSpin || step.op == StepOp::kPoll)
+          recipe_.program.words[step.word].consumer_reads = true;
+      }
+    };
+    touches(proxy.visit);
+    for (const auto& posts : proxy.posts) touches(posts);
   }
 
   Step read_step(const std::pair<std::string, YamlNode>& entry) {
@@ -518,12 +724,28 @@ class Reader {
     if (kind == "compute") {
       step.op = StepOp::kCompute;
       if (node.is_map()) {
-        node.only({"cost", "times"});
-        step.cycles =
-            cost(node.at("cost")) * static_cast<double>(whole(node.at("times"), 0, 1'000'000));
+        node.only({"cost", "times", "per_bytes"});
+        step.cycles = cost(node.at("cost"));
+        if (auto times = node.find("times"))
+          step.cycles *= static_cast<double>(whole(*times, 0, 1'000'000));
+        if (auto per = node.find("per_bytes")) {
+          if (!recipe_.program.on_cpu)
+            per->fail("an SM's lane has no cost by size", "use `times`, or `runs_on: cpu`");
+          step.per_bytes = static_cast<std::uint32_t>(whole(*per, 1, 1 << 30));
+        }
       } else {
         step.cycles = cost(node);
       }
+      return step;
+    }
+    if (kind == "launch") {
+      step.op = StepOp::kLaunch;
+      if (node.text() != "kernel") node.fail("what is launched is a kernel", "write: kernel");
+      return step;
+    }
+    if (kind == "copy") {
+      step.op = StepOp::kCopy;
+      step.copy = pick(node, kCopyNames);
       return step;
     }
     if (kind == "use") {
@@ -537,12 +759,19 @@ class Reader {
       if (node.text() != "index") node.fail("the result is the put's index", "write: index");
       return step;
     }
+    if (kind == "post") {
+      if (!in_look_ || node.text() != "request")
+        node.fail("a proxy posts the request that it found", "write `post: request` under a look");
+      step.op = StepOp::kPost;
+      return step;
+    }
     if (kind == "pick") {
       step.op = StepOp::kPick;
       step.reg = known_reg(node);
       return step;
     }
-    if (kind == "do") node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
+    if (kind == "do" || kind == "then" || kind == "else")
+      node.fail("`do` without `when`", "write `- when: {condition: …}` above it");
     if (auto id = node.find("id")) step.id = id->text();
     const auto key = [&](const char* field) {
       return step.id.empty() ? std::string() : step.id + "." + field;
@@ -556,7 +785,7 @@ class Reader {
     }
     step.word = word(node.at("word"));
     if (kind == "load") {
-      node.only({"id", "word", "result", "wait"});
+      node.only({"id", "word", "result", "wait", "acquire"});
       step.op = StepOp::kLoad;
       result(node, step);
     } else if (kind == "store") {
@@ -566,9 +795,11 @@ class Reader {
         step.immediate = pick(*immediate, Names<bool>{{"yes", true}, {"no", false}});
       if (auto entry_form = node.find("entry")) {
         step.form = pick(*entry_form, kEntryNames, key("entry"));
-        // A register that is no ring takes the first entry once more.
+        // A register that is no ring takes such an entry once more.
+        if (const auto it = last_block_.find(step.form); it != last_block_.end())
+          step.block = it->second;
         if (recipe_.program.words[step.word].entry_bytes > 0) {
-          step.block = blocks_;
+          last_block_[step.form] = step.block = blocks_;
           blocks_ += entry_blocks(step.form, recipe_.program.nic.dc, 0);
         }
         step.count = 0;
@@ -585,10 +816,13 @@ class Reader {
                    " B do not fit '" + target.name + "' of " + std::to_string(target.bytes) + " B",
                "change bytes or count");
       if (auto value = node.find("value")) step.value = pick(*value, kValueNames);
+      if (step.value == Value::kCompleted && !in_proxy_)
+        node.at("value").fail("only a proxy's thread knows what has completed",
+                              "write it into `proxy:`");
       if (step.value == Value::kRegister || step.value == Value::kRegisterNext)
         step.operand = known_reg(node.at("of"));
     } else if (kind == "atomic") {
-      node.only({"id", "word", "op", "value", "of", "result", "wait"});
+      node.only({"id", "word", "op", "value", "of", "result", "wait", "acquire"});
       step.op = StepOp::kAtomic;
       step.atomic = pick(node.at("op"), kAtomicNames);
       if (step.atomic == AtomicOp::kCas)
@@ -598,22 +832,28 @@ class Reader {
         step.operand = known_reg(node.at("of"));
       result(node, step);
     } else if (kind == "spin") {
-      node.only({"id", "word", "expected", "value", "retry"});
+      node.only({"id", "word", "expected", "value", "retry", "acquire"});
       step.op = StepOp::kSpin;
       step.expected = pick(node.at("expected"), kValueNames);
       step.value = pick(node.at("value"), kValueNames);
       step.cycles = cost(node.at("retry"));
     } else {  // poll
-      node.only({"id", "word", "until", "of", "ahead", "behind", "retry"});
+      node.only({"id", "word", "until", "of", "ahead", "behind", "retry", "acquire"});
       if (auto behind = node.find("behind"))
         step.block = static_cast<std::uint32_t>(whole(*behind, 0, 1 << 20));
       if (auto ahead = node.find("ahead"))
         step.block = static_cast<std::uint32_t>(whole(*ahead, 0, 1 << 20));
       step.op = StepOp::kPoll;
       step.until = pick(node.at("until"), kUntilNames);
+      if (step.until == Until::kAdvanced || (step.until == Until::kPresent && !in_proxy_))
+        node.at("until").fail("nobody waits for this here",
+                              "a proxy looks until something has advanced, and polls the other "
+                              "words of a descriptor until they are present");
       if (step.until == Until::kReached) step.operand = known_reg(node.at("of"));
       step.cycles = cost(node.at("retry"));
     }
+    if (auto acquire = node.find("acquire"))
+      step.acquire = pick(*acquire, kScopeNames, key("acquire"));
     return step;
   }
 
@@ -668,7 +908,7 @@ class Reader {
 
   void read_nic(const YamlNode& node) {
     node.only({"work_queue", "doorbell", "completes", "completion", "asks", "transport", "source",
-               "target", "signal", "sink", "inline_bytes", "receives"});
+               "target", "signal", "sink", "inline_bytes", "receives", "relaxed", "claims"});
     NicProgram& nic = recipe_.program.nic;
     nic.present = true;
     nic.entry = word(node.at("work_queue"));
@@ -676,7 +916,16 @@ class Reader {
     nic.completion = word(node.at("completes"));
     nic.kind = pick(node.at("completion"), kCompletionNames);
     if (auto asks = node.find("asks"))
-      nic.every = pick(*asks, Names<bool>{{"every", true}, {"last", false}});
+      switch (pick(*asks, Names<int>{{"last", 0}, {"every", 1}, {"chain", 2}})) {
+        case 1:
+          nic.every = true;
+          break;
+        case 2:
+          recipe_.program.proxy.asks_once = true;
+          break;
+        default:
+          break;
+      }
     const auto optional = [&](const char* key, std::uint32_t& target) {
       if (auto name = node.find(key)) target = word(*name);
     };
@@ -685,6 +934,15 @@ class Reader {
     optional("signal", nic.signal);
     optional("sink", nic.sink);
     optional("receives", nic.receives);
+    if (auto relaxed = node.find("relaxed"))
+      for (const YamlNode& item : relaxed->items())
+        (pick(item, Names<bool>{{"target", true}, {"signal", false}}) ? nic.relaxed_target
+                                                                      : nic.relaxed_signal) = true;
+    if (auto claims = node.find("claims"))
+      for (const YamlNode& item : claims->items())
+        (pick(item, Names<bool>{{"ack_placed", true}, {"atomic_placed", false}})
+             ? nic.claims_ack_placed
+             : nic.claims_atomic_placed) = true;
     if (auto most = node.find("inline_bytes"))
       nic.inline_bytes = static_cast<std::uint32_t>(whole(*most, 1, 220));
     auto& words = recipe_.program.words;
@@ -758,10 +1016,12 @@ class Reader {
   std::map<std::string, std::string> asked_, sets_;
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
-  std::vector<Step>* steps_ = nullptr;  ///< of the operation being read
-  std::uint32_t blocks_ = 0;            ///< that its entries take so far
+  std::vector<Step>* steps_ = nullptr;             ///< of the operation being read
+  std::uint32_t blocks_ = 0;                       ///< that its entries take so far
+  std::map<EntryForm, std::uint32_t> last_block_;  ///< of each form, where the last one begins
   static constexpr int kMostDepth = 8;
   int depth_ = 0;  ///< of parts in parts
+  bool in_proxy_ = false, in_look_ = false;
   std::vector<std::string> registers_;
   Recipe recipe_;
 };

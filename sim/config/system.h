@@ -18,6 +18,8 @@ namespace marrow::config {
 struct SystemSpec {
   /// Every TLP and every packet by itself, not in trains: slower, to check them by.
   bool detail = false;
+  /// What a stage's median may be off, 90 %, besides what the parameters' intervals say.
+  double stage_error_percent = 0;
   bool has_gpu = false;
   GpuSpec gpu;
   PcieSpec pcie;

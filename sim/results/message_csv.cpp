@@ -30,7 +30,7 @@ void append_ns(fmt::memory_buffer& to, Ps ps) {
 MessageCsv::MessageCsv(std::ostream& out) : out_(out) {
   out_ << "run,warp,sm,queue,index,op,start_ns";
   for (std::string_view stage : kStageNames) out_ << ',' << stage << "_ns";
-  out_ << ",completion_ns,polls,rang,put_ns,end_to_end_ns\n";
+  out_ << ",completion_ns,polls,rang,put_ns,end_to_end_ns,bytes\n";
 }
 
 void MessageCsv::begin_run(std::uint32_t, std::string_view name) { run_ = csv_field(name); }
@@ -49,7 +49,7 @@ void MessageCsv::on_journey(const Journey& journey) {
   fmt::format_to(end, ",{},{}", journey.polls, journey.rang ? 1 : 0);
   append_ns(line, journey.put_ps());
   append_ns(line, journey.end_to_end_ps());
-  line.push_back('\n');
+  fmt::format_to(end, ",{}\n", journey.bytes);
   out_.write(line.data(), static_cast<std::streamsize>(line.size()));
 }
 

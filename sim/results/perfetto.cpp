@@ -1,11 +1,16 @@
 #include "sim/results/perfetto.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
+#include <queue>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -17,6 +22,15 @@ namespace {
 namespace proto = ::perfetto::protos;
 
 constexpr std::uint32_t kSequence = 1;  // all packets are of one writer
+// Of the public schema: Trace.packet and TracePacket.compressed_packets, whose content should stay
+// below 512 KB.
+constexpr std::uint32_t kTracePacket = 1, kCompressedPackets = 50;
+constexpr std::size_t kBatchBytes = 256 << 10;
+constexpr int kDeflateLevel = 6;
+// Of a block in a run; what it does beyond is in its counter of use alone. A viewer holds tens of
+// millions of slices.
+constexpr std::uint64_t kMostActivities = 100'000;
+constexpr std::int32_t kRanksOfSide = 8;  // ranks of one processing element's groups
 
 std::uint64_t ns(Ps ps) {
   return ps <= 0 ? 0 : static_cast<std::uint64_t>((ps + kPsPerNs / 2) / kPsPerNs);
@@ -34,7 +48,9 @@ class TrackGroup {
     }
   };
 
-  TrackGroup(std::string name, std::int32_t rank) : name_(std::move(name)), rank_(rank) {}
+  TrackGroup(std::uint64_t parent, std::string name, std::int32_t rank)
+      : parent_(parent), name_(std::move(name)), rank_(rank) {}
+  std::uint64_t parent() const { return parent_; }
   const std::string& name() const { return name_; }
   std::int32_t rank() const { return rank_; }
 
@@ -56,19 +72,82 @@ class TrackGroup {
   }
 
  private:
+  std::uint64_t parent_;
   std::string name_;
   std::int32_t rank_;
   std::vector<Track> free_;  // heap, first free in front
+};
+
+/// Where a stage beyond the lane passes, as the timeline groups them.
+enum class Place : std::uint8_t { kLane, kHost, kNic, kWire, kFar };
+constexpr std::array<const char*, 5> kPlaces = {"", "host", "NIC", "wire of NIC",
+                                                "far side of NIC"};
+
+constexpr Place place_of(Stage stage) {
+  switch (stage) {
+    case Stage::kProxyNotice:
+    case Stage::kProxyPost:
+    case Stage::kProxyComplete:
+    case Stage::kKernelEnd:
+    case Stage::kHostNotice:
+    case Stage::kLaunch:
+      return Place::kHost;
+    case Stage::kWire:
+    case Stage::kAck:
+      return Place::kWire;
+    case Stage::kReceive:
+    case Stage::kPayloadWrite:
+    case Stage::kVisible:
+      return Place::kFar;
+    default:
+      return is_issue_stage(stage) ? Place::kLane : Place::kNic;
+  }
+}
+
+/// How many messages of a queue have left their lanes and are not yet complete. Messages of a queue
+/// are told in its order, in which they were also announced: what is older than the last one's
+/// beginning is final.
+struct Depth {
+  std::uint64_t uuid = 0;
+  std::uint64_t last_ns = 0;
+  std::int64_t value = 0;
+  std::priority_queue<Ps, std::vector<Ps>, std::greater<>> ends_ps;
+};
+
+/// How busy a block was, by windows of time.
+struct Use {
+  static constexpr Ps kWindow = 1'000 * kPsPerNs;
+  static constexpr Ps kOpen = 64;  ///< windows in which activities may still be told
+  std::uint64_t uuid = 0;
+  std::map<Ps, Ps> busy_ps;  ///< by window
+  Ps latest = 0;             ///< window in which the latest activity began
+  Ps next = 0;               ///< the window behind the last one written
+  std::int64_t value = 0;    ///< as last written
+};
+
+/// One processing element: its SMs' lanes and the stages of their messages.
+struct Side {
+  std::uint64_t gpu = 0, queues = 0;  // uuids of groups; 0: not yet written, as below
+  std::array<std::uint64_t, kPlaces.size()> places{};
+  std::map<std::uint32_t, std::uint64_t> sms;
+  std::map<std::uint32_t, TrackGroup> lanes;
+  std::array<std::optional<TrackGroup>, kStageCount> stages;
+  std::map<std::uint32_t, Depth> depths;  // by queue
+};
+
+struct Block {
+  TrackGroup tracks;
+  std::uint64_t activities = 0;
+  Use use;
 };
 
 /// One process of the timeline.
 struct Process {
   std::string name;
   std::int32_t pid = 0;
-  std::uint64_t uuid = 0;  // 0: not yet written
-  std::map<std::uint32_t, TrackGroup> lanes;
-  std::map<std::uint32_t, TrackGroup> messages;
-  std::map<std::string, TrackGroup, std::less<>> blocks;
+  std::uint64_t uuid = 0;
+  std::map<std::uint32_t, Side> sides;
+  std::map<std::string, Block, std::less<>> blocks;
 };
 
 using Names = std::map<std::string, std::uint64_t, std::less<>>;
@@ -86,45 +165,95 @@ struct PerfettoWriter::Impl {
   bool first = true;
   // Reused, so that a packet costs no allocation.
   proto::TracePacket packet;
-  std::string bytes;
+  std::string bytes, batch, deflated;
+
+  /// A field `number`, length-delimited, as the wire has it.
+  static void append_field(std::string& to, std::uint32_t number, const std::string& content) {
+    const auto varint = [&to](std::uint64_t value) {
+      for (; value >= 0x80; value >>= 7) to += static_cast<char>((value & 0x7F) | 0x80);
+      to += static_cast<char>(value);
+    };
+    varint(number << 3 | 2);
+    varint(content.size());
+    to += content;
+  }
 
   void write() {
     packet.set_trusted_packet_sequence_id(kSequence);
     if (first) packet.set_sequence_flags(proto::TracePacket::SEQ_INCREMENTAL_STATE_CLEARED);
     first = false;
-    // A file is a Trace: the field `packet` (1, length-delimited) again and again.
     packet.SerializeToString(&bytes);
-    char head[11] = {0x0A};
-    std::size_t n = 1;
-    std::size_t size = bytes.size();
-    for (; size >= 0x80; size >>= 7) head[n++] = static_cast<char>((size & 0x7F) | 0x80);
-    head[n++] = static_cast<char>(size);
-    out.write(head, static_cast<std::streamsize>(n));
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    append_field(batch, kTracePacket, bytes);
     packet.Clear();
+    if (batch.size() >= kBatchBytes) deflate_batch();
   }
 
-  std::uint64_t new_track(Process& process, const TrackGroup& group) {
-    if (process.uuid == 0) {
-      process.uuid = ++uuids;
-      auto& descriptor = *packet.mutable_track_descriptor();
-      descriptor.set_uuid(process.uuid);
-      descriptor.set_child_ordering(proto::TrackDescriptor::EXPLICIT);
-      descriptor.mutable_process()->set_pid(process.pid);
-      descriptor.mutable_process()->set_process_name(process.name);
-      write();
-    }
+  /// Packets are much alike: deflated, they take a tenth.
+  void deflate_batch() {
+    if (batch.empty()) return;
+    uLongf size = compressBound(batch.size());
+    deflated.resize(size);
+    if (compress2(reinterpret_cast<Bytef*>(deflated.data()), &size,
+                  reinterpret_cast<const Bytef*>(batch.data()), batch.size(),
+                  kDeflateLevel) != Z_OK)
+      throw std::runtime_error("zlib cannot deflate");
+    deflated.resize(size);
+    bytes.clear();
+    append_field(bytes, kCompressedPackets, deflated);
+    batch.clear();
+    append_field(batch, kTracePacket, bytes);
+    out.write(batch.data(), static_cast<std::streamsize>(batch.size()));
+    batch.clear();
+  }
+
+  std::uint64_t process_uuid(Process& process) {
+    if (process.uuid != 0) return process.uuid;
+    process.uuid = ++uuids;
+    auto& descriptor = *packet.mutable_track_descriptor();
+    descriptor.set_uuid(process.uuid);
+    descriptor.set_child_ordering(proto::TrackDescriptor::EXPLICIT);
+    descriptor.mutable_process()->set_pid(process.pid);
+    descriptor.mutable_process()->set_process_name(process.name);
+    write();
+    return process.uuid;
+  }
+
+  proto::TrackDescriptor& describe(std::uint64_t parent, const std::string& name,
+                                   std::int32_t rank) {
     auto& descriptor = *packet.mutable_track_descriptor();
     descriptor.set_uuid(++uuids);
-    descriptor.set_parent_uuid(process.uuid);
-    descriptor.set_name(group.name());
-    descriptor.set_sibling_order_rank(group.rank());
+    descriptor.set_parent_uuid(parent);
+    descriptor.set_name(name);
+    descriptor.set_sibling_order_rank(rank);
+    return descriptor;
+  }
+  /// A track that others stand in.
+  std::uint64_t new_group(std::uint64_t parent, const std::string& name, std::int32_t rank) {
+    describe(parent, name, rank).set_child_ordering(proto::TrackDescriptor::EXPLICIT);
+    write();
+    return uuids;
+  }
+  std::uint64_t new_counter(std::uint64_t parent, const std::string& name, std::int32_t rank) {
+    describe(parent, name, rank).mutable_counter()->set_unit(proto::CounterDescriptor::UNIT_COUNT);
     write();
     return uuids;
   }
 
-  std::uint64_t take(Process& process, TrackGroup& group, std::uint64_t begin, std::uint64_t end) {
-    return group.take(begin, end, [&] { return new_track(process, group); });
+  void count(std::uint64_t track, std::uint64_t at_ns, std::int64_t value) {
+    packet.set_timestamp(at_ns);
+    auto& event = *packet.mutable_track_event();
+    event.set_type(proto::TrackEvent::TYPE_COUNTER);
+    event.set_track_uuid(track);
+    event.set_counter_value(value);
+    write();
+  }
+
+  std::uint64_t take(TrackGroup& group, std::uint64_t begin, std::uint64_t end) {
+    return group.take(begin, end, [&] {
+      describe(group.parent(), group.name(), group.rank());
+      write();
+      return uuids;
+    });
   }
 
   /// Fills the packet with a slice's begin; the caller may add to it before write().
@@ -171,57 +300,147 @@ struct PerfettoWriter::Impl {
     end_slice(track, end);
   }
 
-  /// Stages [from, to) one after the other from at_ps on; gives the time at which the last ends.
-  Ps stages(std::uint64_t track, const Journey& journey, std::size_t from, std::size_t to,
-            Ps at_ps) {
-    for (std::size_t s = from; s < to; ++s) {
-      if (journey.stage_ps[s] <= 0) continue;
-      const Ps end_ps = at_ps + journey.stage_ps[s];
-      slice(track, kStageNames[s], ns(at_ps), ns(end_ps));
-      at_ps = end_ps;
-    }
-    return at_ps;
+  TrackGroup& lane_of(Process& process, Side& side, const Journey& journey) {
+    auto lane = side.lanes.find(journey.warp);
+    if (lane != side.lanes.end()) return lane->second;
+    const auto rank = kRanksOfSide * static_cast<std::int32_t>(journey.pe);
+    if (side.gpu == 0)
+      side.gpu = new_group(process_uuid(process), fmt::format("GPU {}", journey.pe), rank);
+    auto& sm = side.sms[journey.sm];
+    if (sm == 0)
+      sm = new_group(side.gpu, fmt::format("SM {}", journey.sm),
+                     static_cast<std::int32_t>(journey.sm));
+    return side.lanes
+        .try_emplace(journey.warp, sm, fmt::format("warp {}", journey.warp),
+                     static_cast<std::int32_t>(journey.warp))
+        .first->second;
+  }
+
+  TrackGroup& stage_of(Process& process, Side& side, std::uint32_t pe, Stage stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    if (side.stages[s]) return *side.stages[s];
+    const auto place = static_cast<std::size_t>(place_of(stage));
+    std::uint64_t& group = side.places[place];
+    if (group == 0)
+      group = new_group(
+          process_uuid(process), fmt::format("{} {}", kPlaces[place], pe),
+          kRanksOfSide * static_cast<std::int32_t>(pe) + static_cast<std::int32_t>(place));
+    return side.stages[s].emplace(group, std::string(kStageNames[s]), static_cast<std::int32_t>(s));
   }
 
   void draw(Process& process, const Journey& journey) {
     constexpr std::size_t kIssueEnd = static_cast<std::size_t>(Stage::kDoorbellRegister) + 1;
-    const auto rank = static_cast<std::int32_t>(2 * journey.warp);
+    Side& side = process.sides[journey.pe];
     const Ps issued_ps = journey.start_ps + journey.issue_ps();
     const Ps end_ps = journey.start_ps + journey.end_to_end_ps();
-    const bool leaves = end_ps > issued_ps;
-
-    auto lane = process.lanes.find(journey.warp);
-    if (lane == process.lanes.end()) {
-      const std::string name = fmt::format("warp {} (SM {})", journey.warp, journey.sm);
-      lane = process.lanes.try_emplace(journey.warp, name, rank).first;
-    }
     const std::uint64_t begin = ns(journey.start_ps);
     const std::uint64_t end = ns(journey.start_ps + journey.put_ps());
-    std::uint64_t track = take(process, lane->second, begin, end);
-    auto& put = begin_slice(track, "put", begin);
-    if (leaves) put.add_flow_ids(++flows);
+
+    // The lane's own view.
+    const std::uint64_t lane = take(lane_of(process, side, journey), begin, end);
+    auto& put = begin_slice(lane, "put", begin);
+    if (end_ps > issued_ps) put.add_flow_ids(++flows);
     annotate("queue", journey.queue);
     annotate("index", journey.index);
     annotate("op", journey.op);
+    annotate("bytes", journey.bytes);
     annotate("rang", journey.rang ? 1 : 0);
     if (journey.waited) annotate("polls", journey.polls);
     write();
-    stages(track, journey, 0, kIssueEnd, journey.start_ps);
-    if (journey.waited_ps > 0) slice(track, "completion", ns(issued_ps), end);
-    end_slice(track, end);
-
-    if (!leaves) return;
-    auto messages = process.messages.find(journey.warp);
-    if (messages == process.messages.end()) {
-      const std::string name = fmt::format("warp {} messages", journey.warp);
-      messages = process.messages.try_emplace(journey.warp, name, rank + 1).first;
+    Ps at_ps = journey.start_ps;
+    for (std::size_t s = 0; s < kIssueEnd; ++s) {
+      if (journey.stage_ps[s] <= 0) continue;
+      slice(lane, kStageNames[s], ns(at_ps), ns(at_ps + journey.stage_ps[s]));
+      at_ps += journey.stage_ps[s];
     }
-    track = take(process, messages->second, ns(issued_ps), ns(end_ps));
-    begin_slice(track, "message", ns(issued_ps)).add_terminating_flow_ids(flows);
-    annotate("index", journey.index);
-    write();
-    stages(track, journey, kIssueEnd, kStageCount, issued_ps);
-    end_slice(track, ns(end_ps));
+    if (journey.waited_ps > 0) slice(lane, "completion", ns(issued_ps), end);
+    end_slice(lane, end);
+
+    // The message's, place by place, an arrow from each to the next.
+    for (std::size_t s = kIssueEnd; s < kStageCount; ++s) {
+      if (journey.stage_ps[s] <= 0) continue;
+      const Ps next_ps = at_ps + journey.stage_ps[s];
+      const std::uint64_t track =
+          take(stage_of(process, side, journey.pe, static_cast<Stage>(s)), ns(at_ps), ns(next_ps));
+      auto& event = begin_slice(track, kStageNames[s], ns(at_ps));
+      if (next_ps < end_ps)
+        event.add_flow_ids(flows);
+      else
+        event.add_terminating_flow_ids(flows);
+      write();
+      end_slice(track, ns(next_ps));
+      at_ps = next_ps;
+    }
+    if (end_ps > issued_ps) enter(process, side, journey, issued_ps, end_ps);
+  }
+
+  void step(Depth& depth, Ps at_ps, std::int64_t by) {
+    depth.last_ns = std::max(depth.last_ns, ns(at_ps));
+    depth.value += by;
+    count(depth.uuid, depth.last_ns, depth.value);
+  }
+
+  void enter(Process& process, Side& side, const Journey& journey, Ps at_ps, Ps end_ps) {
+    Depth& depth = side.depths[journey.queue];
+    if (depth.uuid == 0) {
+      if (side.queues == 0)
+        side.queues = new_group(process_uuid(process), fmt::format("queues of GPU {}", journey.pe),
+                                kRanksOfSide * static_cast<std::int32_t>(journey.pe) +
+                                    static_cast<std::int32_t>(kPlaces.size()));
+      depth.uuid = new_counter(side.queues, fmt::format("queue {}: in flight", journey.queue),
+                               static_cast<std::int32_t>(journey.queue));
+    }
+    for (; !depth.ends_ps.empty() && depth.ends_ps.top() <= at_ps; depth.ends_ps.pop())
+      step(depth, depth.ends_ps.top(), -1);
+    step(depth, at_ps, +1);
+    depth.ends_ps.push(end_ps);
+  }
+
+  void add_use(Process& process, Block& block, const Activity& activity) {
+    Use& use = block.use;
+    if (use.uuid == 0)
+      use.uuid = new_counter(process_uuid(process), block.tracks.name() + ": busy, %",
+                             block.tracks.rank());
+    for (Ps at_ps = activity.begin_ps; at_ps < activity.end_ps;) {
+      const Ps window = at_ps / Use::kWindow;
+      const Ps to_ps = std::min(activity.end_ps, (window + 1) * Use::kWindow);
+      // What is told too late counts where there is still room: never twice, never lost.
+      use.busy_ps[std::max(window, use.next)] += to_ps - at_ps;
+      at_ps = to_ps;
+    }
+    use.latest = std::max(use.latest, activity.begin_ps / Use::kWindow);
+    write_use(use, use.latest - Use::kOpen);
+  }
+
+  /// Windows before `end`.
+  void write_use(Use& use, Ps end) {
+    const auto say = [&](Ps window, Ps busy_ps) {
+      const std::int64_t percent = (100 * busy_ps + Use::kWindow / 2) / Use::kWindow;
+      if (percent == use.value) return;
+      use.value = percent;
+      count(use.uuid, ns(window * Use::kWindow), percent);
+    };
+    while (!use.busy_ps.empty() && use.busy_ps.begin()->first < end) {
+      const auto [window, busy_ps] = *use.busy_ps.begin();
+      if (window > use.next) say(use.next, 0);
+      say(window, busy_ps);
+      use.next = window + 1;
+      use.busy_ps.erase(use.busy_ps.begin());
+    }
+  }
+
+  /// What waits for later events is final.
+  void close(Process& process) {
+    for (auto& [pe, side] : process.sides)
+      for (auto& [queue, depth] : side.depths)
+        for (; !depth.ends_ps.empty(); depth.ends_ps.pop()) step(depth, depth.ends_ps.top(), -1);
+    for (auto& [name, block] : process.blocks) {
+      Use& use = block.use;
+      if (use.uuid == 0) continue;
+      write_use(use, std::numeric_limits<Ps>::max());
+      if (use.value != 0) count(use.uuid, ns(use.next * Use::kWindow), 0);
+    }
+    process = Process{};
   }
 };
 
@@ -231,9 +450,13 @@ PerfettoWriter::PerfettoWriter(std::ostream& out) : impl_(std::make_unique<Impl>
 PerfettoWriter::~PerfettoWriter() = default;
 
 void PerfettoWriter::begin_run(std::uint32_t index, std::string_view name) {
+  impl_->close(impl_->simulated);
+  impl_->close(impl_->measured);
   const auto pid = static_cast<std::int32_t>(2 * index + 1);
-  impl_->simulated = Process{fmt::format("marrow: {}", name), pid, 0, {}, {}, {}};
-  impl_->measured = Process{fmt::format("measured: {}", name), pid + 1, 0, {}, {}, {}};
+  impl_->simulated.name = fmt::format("marrow: {}", name);
+  impl_->simulated.pid = pid;
+  impl_->measured.name = fmt::format("measured: {}", name);
+  impl_->measured.pid = pid + 1;
 }
 
 void PerfettoWriter::on_journey(const Journey& journey) { impl_->draw(impl_->simulated, journey); }
@@ -241,21 +464,32 @@ void PerfettoWriter::on_journey(const Journey& journey) { impl_->draw(impl_->sim
 void PerfettoWriter::measured(const Journey& journey) { impl_->draw(impl_->measured, journey); }
 
 void PerfettoWriter::on_activity(const Activity& activity) {
-  // Below all warps.
+  // Below all GPUs.
   constexpr std::int32_t kFirstBlock = std::numeric_limits<std::int32_t>::max() / 2;
   Process& process = impl_->simulated;
   auto block = process.blocks.find(activity.block);
   if (block == process.blocks.end()) {
     const std::string name(activity.block);
     const auto rank = kFirstBlock + static_cast<std::int32_t>(process.blocks.size());
-    block = process.blocks.try_emplace(name, name, rank).first;
+    block =
+        process.blocks
+            .try_emplace(name, Block{TrackGroup(impl_->process_uuid(process), name, rank), 0, {}})
+            .first;
   }
   const std::uint64_t begin = ns(activity.begin_ps);
   const std::uint64_t end = std::max(begin, ns(activity.end_ps));
-  const std::uint64_t track = impl_->take(process, block->second, begin, end);
-  impl_->slice(track, activity.what, begin, end);
+  if (block->second.activities++ < kMostActivities) {
+    const std::uint64_t track = impl_->take(block->second.tracks, begin, end);
+    impl_->slice(track, activity.what, begin, end);
+  }
+  impl_->add_use(process, block->second, activity);
 }
 
-void PerfettoWriter::finish() { impl_->out.flush(); }
+void PerfettoWriter::finish() {
+  impl_->close(impl_->simulated);
+  impl_->close(impl_->measured);
+  impl_->deflate_batch();
+  impl_->out.flush();
+}
 
 }  // namespace marrow::results

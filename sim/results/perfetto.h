@@ -10,15 +10,22 @@
 
 namespace marrow::results {
 
-/// Writes Perfetto's own trace format as messages complete, in memory that grows with what is in
-/// flight at a time but not with the length of the trace.
+/// Writes Perfetto's own trace format as messages complete, packed
+/// (TracePacket.compressed_packets), in memory that grows with what is in flight at a time but not
+/// with the length of the trace.
 ///
-/// Each run is a process "marrow: <run>". In it, each warp has a track "warp 3 (SM 125)" with its
-/// puts, and in them the steps of the issue and the lane's own wait ("completion"); and a track
-/// "warp 3 messages" with the messages once they have left the lane, and in them their stages. An
-/// arrow (flow) leads from a put to its message. Each block and link has a track of its own.
-/// What overlaps on a track goes to further tracks of the same name, so that slices nest as they
-/// should. What was measured stands beside it in a process "measured: <run>".
+/// Each run is a process "marrow: <run>". In it:
+///  - "GPU 0" > "SM 125" > "warp 3": its puts, in them the steps of the issue and the lane's own
+///    wait ("completion");
+///  - "NIC 0", "wire of NIC 0", "far side of NIC 0", "host 0": a track for each stage of the
+///    messages that GPU 0 has sent, named as the stage;
+///  - "queues of GPU 0": for each queue, how many messages are in flight;
+///  - each block and link that reports activity, its first 100,000 activities, and how busy it is,
+///  in
+///    percent of every us.
+/// Arrows (flows) lead from a put along its message's stages. What overlaps on a track goes to
+/// further tracks of the same name, so that slices nest as they should; viewers show them as one.
+/// What was measured stands beside it in a process "measured: <run>".
 ///
 /// Times are those of the simulation, rounded to whole ns; every run counts from where it began.
 class PerfettoWriter : public Recorder {

@@ -32,6 +32,9 @@ class Recorders : public Recorder {
   void on_operation(const Operation& operation) override {
     for (Recorder* r : all_) r->on_operation(operation);
   }
+  void on_kernel(const KernelRound& round) override {
+    for (Recorder* r : all_) r->on_kernel(round);
+  }
   void on_activity(const Activity& activity) override {
     for (Recorder* r : listeners_) r->on_activity(activity);
   }

@@ -66,28 +66,52 @@ std::string fingerprint(const Study& study, const std::vector<Point>& points) {
   return hash.text();
 }
 
-Journal::Journal(const std::string& folder, const std::string& study,
-                 const std::string& fingerprint, std::size_t points)
-    : path_(folder + "/points.jsonl") {
+std::string fingerprint(const std::vector<std::string>& texts) {
+  Hash hash;
+  for (const std::string& text : texts) hash.add(text);
+  return hash.text();
+}
+
+namespace {
+
+std::string made(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
     throw InputError(folder, "cannot be made: " + error.message(), "choose another with --out");
+  return folder;
+}
+
+}  // namespace
+
+Journal::Journal(const std::string& folder, const std::string& study,
+                 const std::string& fingerprint, std::size_t points)
+    : Journal(made(folder) + "/points.jsonl",
+              nlohmann::ordered_json({{"schema", kSchema},
+                                      {"study", study},
+                                      {"fingerprint", fingerprint},
+                                      {"points", points}})
+                  .dump(),
+              {"marrow sweep",
+               "holds points of another study, or of this one before its file, system, recipe or "
+               "trace was changed",
+               folder, "folder with --out"}) {}
+
+Journal::Journal(const std::string& path, const std::string& head, const JournalOf& of)
+    : path_(path) {
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0)
     throw InputError(path_, std::string("cannot be written: ") + std::strerror(errno),
-                     "choose another folder with --out");
+                     "choose another " + of.option);
   // Children of a fork do not inherit this lock, so that it ends with the process that holds it.
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (fcntl(file_, F_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES)) {
     close(file_);
-    throw InputError(folder, "another marrow sweep is writing there",
-                     "wait for it, or choose another folder with --out");
+    throw InputError(of.place, "another " + of.command + " is writing there",
+                     "wait for it, or choose another " + of.option);
   }
-  const nlohmann::ordered_json head = {
-      {"schema", kSchema}, {"study", study}, {"fingerprint", fingerprint}, {"points", points}};
   std::string text;
   std::array<char, 65536> block{};
   for (ssize_t got = 0; (got = read(file_, block.data(), block.size())) > 0;)
@@ -97,18 +121,15 @@ Journal::Journal(const std::string& folder, const std::string& study,
     throw InputError(path_, std::strerror(errno));
   text.resize(whole);
   if (text.empty()) {
-    append(head.dump());
+    append(head);
     return;
   }
   std::istringstream in(text);
   std::string line;
   std::getline(in, line);
-  if (line != head.dump()) {
+  if (line != head) {
     close(file_);
-    throw InputError(path_,
-                     "holds points of another study, or of this one before its file, system, "
-                     "recipe or trace was changed",
-                     "choose another folder with --out, or remove " + folder);
+    throw InputError(path_, of.other, "choose another " + of.option + ", or remove " + of.place);
   }
   while (std::getline(in, line)) {
     const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
@@ -123,7 +144,7 @@ void Journal::append(const std::string& line) {
   const std::string text = line + "\n";
   if (write(file_, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw InputError(path_, std::string("cannot be written: ") + std::strerror(errno),
-                     "make room there and start the study again: it goes on where it was");
+                     "make room there and start it again: it goes on where it was");
 }
 
 void Journal::add(std::size_t point, const std::string& line) {

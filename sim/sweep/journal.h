@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "sim/sweep/points.h"
 
@@ -14,13 +15,27 @@ namespace marrow::sweep {
 /// systems, the recipes, the trace. Not the program.
 std::string fingerprint(const Study& study, const std::vector<Point>& points);
 
-/// DIR/points.jsonl. One process at a time may hold it.
+/// 16 hexadecimal digits of some texts in their order.
+std::string fingerprint(const std::vector<std::string>& texts);
+
+/// What a journal tells in its messages.
+struct JournalOf {
+  std::string command;  ///< "marrow sweep"
+  std::string other;    ///< why its lines may not be used: "holds points of another study, ..."
+  std::string place;    ///< what to remove or to replace: a folder or the file
+  std::string option;   ///< by which to choose another place: "folder with --out"
+};
+
+/// A file of results by number, a line each. One process at a time may hold it.
 class Journal {
  public:
-  /// Makes the folder and the file where they are missing; drops a last line that was not written
-  /// to its end. Throws InputError if the file is of another study, or another process writes it.
+  /// A study's: DIR/points.jsonl. Makes the folder and the file where they are missing; drops a
+  /// last line that was not written to its end. Throws InputError if the file is of another study,
+  /// or another process writes it.
   Journal(const std::string& folder, const std::string& study, const std::string& fingerprint,
           std::size_t points);
+  /// The same for any file, whose first line is `head`.
+  Journal(const std::string& path, const std::string& head, const JournalOf& of);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;

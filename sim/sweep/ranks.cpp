@@ -26,7 +26,7 @@ std::size_t launched() {
 #ifdef MARROW_MPI
 
 namespace {
-constexpr int kAskTag = 1, kLineTag = 2, kAnswerTag = 3;
+constexpr int kAskTag = 1, kLineTag = 2, kAnswerTag = 3, kTextTag = 4;
 constexpr long kNone = -1;
 }  // namespace
 
@@ -47,26 +47,30 @@ std::optional<Ranks::Request> Ranks::next_request() {
   if (!mpi_) return std::nullopt;
   const auto status = mpi_->world.iprobe(boost::mpi::any_source, kAskTag);
   if (!status) return std::nullopt;
-  long point = 0;
+  long number = 0;
   Request request;
-  mpi_->world.recv(status->source(), kAskTag, point);
+  mpi_->world.recv(status->source(), kAskTag, number);
   mpi_->world.recv(status->source(), kLineTag, request.line);
   request.rank = static_cast<std::size_t>(status->source());
-  request.point = static_cast<std::size_t>(point);
+  request.number = static_cast<std::size_t>(number);
   return request;
 }
 
-void Ranks::answer(std::size_t rank, std::optional<std::size_t> point) {
-  mpi_->world.send(static_cast<int>(rank), kAnswerTag, point ? static_cast<long>(*point) : kNone);
+void Ranks::answer(std::size_t rank, const std::optional<Job>& job) {
+  const auto to = static_cast<int>(rank);
+  mpi_->world.send(to, kAnswerTag, job ? static_cast<long>(job->number) : kNone);
+  if (job) mpi_->world.send(to, kTextTag, job->text);
 }
 
-std::optional<std::size_t> Ranks::ask(std::size_t point, const std::string& line) {
-  mpi_->world.send(0, kAskTag, static_cast<long>(point));
+std::optional<Job> Ranks::ask(std::size_t number, const std::string& line) {
+  mpi_->world.send(0, kAskTag, static_cast<long>(number));
   mpi_->world.send(0, kLineTag, line);
   long next = kNone;
   mpi_->world.recv(0, kAnswerTag, next);
   if (next == kNone) return std::nullopt;
-  return static_cast<std::size_t>(next);
+  Job job{static_cast<std::size_t>(next), {}};
+  mpi_->world.recv(0, kTextTag, job.text);
+  return job;
 }
 
 #else
@@ -82,8 +86,8 @@ Ranks::~Ranks() = default;
 std::size_t Ranks::rank() const { return 0; }
 std::size_t Ranks::size() const { return 1; }
 std::optional<Ranks::Request> Ranks::next_request() { return std::nullopt; }
-void Ranks::answer(std::size_t, std::optional<std::size_t>) {}
-std::optional<std::size_t> Ranks::ask(std::size_t, const std::string&) { return std::nullopt; }
+void Ranks::answer(std::size_t, const std::optional<Job>&) {}
+std::optional<Job> Ranks::ask(std::size_t, const std::string&) { return std::nullopt; }
 
 #endif
 

@@ -8,6 +8,11 @@
 
 namespace marrow::sweep {
 
+struct Job {
+  std::size_t number = 0;
+  std::string text;  ///< what it is, where the number does not say it
+};
+
 class Ranks {
  public:
   /// Starts MPI if the program was started by mpirun or srun. Throws InputError if it was and
@@ -21,15 +26,15 @@ class Ranks {
   std::size_t size() const;
 
   struct Request {
-    std::size_t rank = 0, point = 0;
-    std::string line;  ///< the last point's result; empty: it has done none yet
+    std::size_t rank = 0, number = 0;
+    std::string line;  ///< the last job's result; empty: it has done none yet
   };
   /// Rank 0: a request that has come, if any.
   std::optional<Request> next_request();
-  /// Rank 0: the point to do next, or nothing: none is left.
-  void answer(std::size_t rank, std::optional<std::size_t> point);
-  /// The others: hands over the last result and waits for the next point.
-  std::optional<std::size_t> ask(std::size_t point, const std::string& line);
+  /// Rank 0: the job to do next, or nothing: none is left.
+  void answer(std::size_t rank, const std::optional<Job>& job);
+  /// The others: hands over the last job's result and waits for the next one.
+  std::optional<Job> ask(std::size_t number, const std::string& line);
 
  private:
   struct Mpi;

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "sim/config/report.h"
+#include "sim/config/system.h"
 #include "sim/results/csv.h"
+#include "sim/sweep/chooser.h"
+#include "sim/sweep/columns.h"
 
 namespace marrow::sweep {
 
@@ -17,70 +21,12 @@ namespace {
 constexpr std::size_t kMostRows = 100, kMostChanges = 12;
 constexpr double kLeastElasticity = 0.001;  // of those that tables show
 
-/// Columns of the metrics that any point has, in the order of the study's metrics.
-std::vector<std::string> metric_columns(const Results& results) {
-  std::set<std::string> present;
-  for (const Outcome& outcome : results.outcomes)
-    for (const auto& [name, value] : outcome.metrics) present.insert(name);
-  std::vector<std::string> columns = possible_columns(*results.study);
-  std::erase_if(columns, [&](const std::string& column) { return !present.count(column); });
-  return columns;
-}
-
-/// Keys that are set by an axis of another name, in order.
-std::vector<std::string> tied_keys(const Study& study) {
-  std::vector<std::string> keys;
-  const auto add = [&](const std::string& key) {
-    const bool axis = std::any_of(study.axes.begin(), study.axes.end(),
-                                  [&](const Axis& a) { return a.name == key; });
-    if (!axis && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  };
-  for (const Axis& axis : study.axes) {
-    for (const std::string& key : axis.keys) add(key);
-    for (const Value& value : axis.values)
-      for (const auto& [key, text] : value.settings) add(key);
-  }
-  return keys;
-}
-
-/// What the point sets a key to; empty: what the base has.
-std::string setting(const Point& point, const std::string& key) {
-  for (const Value& value : point)
-    for (const auto& [own, text] : value.settings)
-      if (own == key) return text;
-  return "";
-}
-
-std::string decimals(double value) {
-  const double size = std::abs(value);
-  return fmt::format("{:.{}f}", value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
-}
-
-bool more_is_better(const std::string& column) {
-  return column.starts_with("rate_") || column.starts_with("goodput_");
-}
-
 std::string bar(double share) {
   constexpr double kCells = 30;
   const auto cells = std::lround(std::clamp(share, 0.0, 1.0) * kCells);
   std::string line = cells > 0 ? "  " : "";
   for (long i = 0; i < cells; ++i) line += "━";
   return line;
-}
-
-/// Columns as wide as their longest cell; numbers to the right.
-void write_aligned(std::ostream& out, const std::vector<std::vector<std::string>>& rows,
-                   std::size_t texts) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i)
-      line += i < texts ? fmt::format("{:<{}}  ", row[i], widths[i])
-                        : fmt::format("{:>{}}  ", row[i], widths[i]);
-    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
-  }
 }
 
 void write_points(std::ostream& out, const Results& results) {
@@ -226,6 +172,7 @@ void write_json(std::ostream& out, const Results& results) {
     for (const Value& value : axis.values) values.push_back(as_value(value));
     Json one = {{"name", axis.name}, {"base", as_value(axis.base)}, {"values", values}};
     if (axis.values.empty()) one["range"] = {axis.from, axis.to};
+    if (!axis.evidence.empty()) one["evidence"] = axis.evidence;
     axes.push_back(one);
   }
   Json points = Json::array();
@@ -252,16 +199,30 @@ void write_json(std::ostream& out, const Results& results) {
                            {"value", s.value},
                            {"metric", s.metric},
                            {"result", s.result}});
-  const Json json = {{"schema", "marrow.sweep/1"},
-                     {"study", study.name},
-                     {"question", study.question},
-                     {"mode", name(study.mode)},
-                     {"target", target_column(study, results.outcomes)},
-                     {"draws", study.draws},
-                     {"axes", axes},
-                     {"metrics", metric_columns(results)},
-                     {"points", points},
-                     {"sensitivity", sensitivity}};
+  const auto parameters = config::load_system(study.base.system, study.base.system_sets);
+  Json classes = Json::object();
+  const auto counts = config::evidence_counts(parameters);
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    classes[std::string(config::name(static_cast<config::Evidence>(i)))] = counts[i];
+  Json json = {{"schema", "marrow.sweep/1"},
+               {"study", study.name},
+               {"question", study.question},
+               {"mode", name(study.mode)},
+               {"target", target_column(study, results.outcomes)},
+               {"draws", study.draws},
+               {"system", parameters.system()},
+               {"protocol", std::filesystem::path(study.base.protocol).stem().string()},
+               {"provenance", {{"parameters", classes}}},
+               {"axes", axes},
+               {"metrics", metric_columns(results)},
+               {"points", points},
+               {"sensitivity", sensitivity}};
+  if (!study.choose_for.empty()) {
+    json["choose_for"] = study.choose_for;
+    json["choices"] = Json::array();
+    for (const Choice& choice : choices(results))
+      json["choices"].push_back({{"points", choice.point}, {"margin", choice.margin}});
+  }
   out << json.dump(1) << '\n';
 }
 
@@ -277,6 +238,7 @@ void write_table(std::ostream& out, const Results& results) {
         out << fmt::format("base point: {} {}\n", main_column(metric), decimals(*value));
     out << '\n';
   }
+  write_chooser(out, results);
   write_stages(out, results);
   if (study.mode == Mode::kOneAtATime)
     write_one_at_a_time(out, results, target);

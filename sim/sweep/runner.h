@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "sim/sweep/jobs.h"
 #include "sim/sweep/journal.h"
-#include "sim/sweep/ranks.h"
 #include "sim/sweep/simulate.h"
 
 namespace marrow::sweep {

@@ -105,6 +105,16 @@ class BaseValues {
     return text("base");
   }
 
+  /// What the base's value rests on: the class of its source; empty for a choice or a load.
+  std::string evidence(const std::string& key) const {
+    if (key.starts_with(kProtocolPrefix) && recipe_)
+      for (const config::RecipeCost& cost : recipe_->costs)
+        if (cost.key == key.substr(kProtocolPrefix.size()))
+          return std::string(config::name(cost.evidence));
+    if (parameters_.has(key)) return std::string(config::name(parameters_.parameter(key).evidence));
+    return "";
+  }
+
   /// Keys that "nic.*" or "protocol.*" stands for: what can be scaled by a few percent.
   std::vector<std::string> matching(const std::string& prefix) const {
     std::vector<std::string> keys;
@@ -223,6 +233,7 @@ Axis read_axis(const std::string& name, const YamlNode& node, const BaseValues& 
     }
   }
   axis.base = base.of(axis.keys.front());
+  axis.evidence = base.evidence(axis.keys.front());
   axis.whole = BaseValues::is_whole(axis.keys.front());
   const auto list = node.is_list() ? std::optional(node) : node.find("values");
   if (list) {
@@ -258,6 +269,10 @@ void check_axis(const Study& study, const Axis& axis) {
       for (const std::string& key : axis.keys) value.settings.emplace_back(key, value.label);
       values.push_back(std::move(value));
     }
+  // A name that leads nowhere is a mistake even beside others that do.
+  for (const Value& value : values)
+    for (const auto& [key, text] : value.settings)
+      if (key == "system" || key == "protocol") existing(text, key + "s", key, axis.place, study);
   std::string first;
   for (const Value& value : values) {
     try {
@@ -290,6 +305,20 @@ void read_metrics(Study& study, const YamlNode& root) {
       node->fail(fmt::format("\"{}\" is none of the study's metrics", study.target),
                  fmt::format("one of {}", fmt::join(study.metrics, ", ")));
   }
+}
+
+void read_choose_for(Study& study, const YamlNode& node) {
+  if (study.mode != Mode::kGrid) node.fail("is for \"mode: grid\" alone", "remove it");
+  std::vector<std::string> axes;
+  for (const Axis& axis : study.axes) axes.push_back(axis.name);
+  for (const YamlNode& item : node.one_or_more()) {
+    study.choose_for.push_back(item.text());
+    if (std::find(axes.begin(), axes.end(), item.text()) == axes.end())
+      item.fail(fmt::format("\"{}\" is none of the study's axes", item.text()),
+                fmt::format("one of {}", fmt::join(axes, ", ")));
+  }
+  if (study.choose_for.size() >= axes.size())
+    node.fail("leaves nothing to choose", "name the axes that a program finds given");
 }
 
 }  // namespace
@@ -336,7 +365,7 @@ void apply(Setup& setup, const Value& value, const Study& study) {
 Study load_study(const std::string& file, const std::string& config_dir) {
   const YamlNode root = YamlNode::open(file);
   root.only({"study", "question", "system", "protocol", "set", "work", "trace", "only", "placement",
-             "mode", "points", "seed", "draws", "axes", "metrics", "target"});
+             "mode", "points", "seed", "draws", "axes", "metrics", "target", "choose_for"});
   Study study;
   study.file = file;
   study.config_dir = config_dir;
@@ -424,6 +453,7 @@ Study load_study(const std::string& file, const std::string& config_dir) {
   if (product > kMostPoints)
     axes.fail(fmt::format("make a grid of {:.3g} points", product),
               "list fewer values, or use \"mode: latin_hypercube\"");
+  if (const auto node = root.find("choose_for")) read_choose_for(study, *node);
   return study;
 }
 

@@ -42,6 +42,7 @@ struct Axis {
   std::vector<std::string> keys;  ///< what it sets; empty where its cases say so
   bool whole = false;             ///< its values are whole numbers
   Value base;                     ///< the base point's; its label is "base" where nobody knows it
+  std::string evidence;           ///< class of the base value's source; empty: no parameter or cost
   std::string place;              ///< "file:line"
 };
 
@@ -53,12 +54,13 @@ struct Study {
   std::string trace;              ///< instead of work
   std::vector<std::string> only;  ///< of its runs
   std::vector<Axis> axes;
-  std::size_t points = 0;            ///< Latin hypercube
-  std::uint64_t seed = 1;            ///< of the Latin hypercube
-  std::uint64_t draws = 5;           ///< placements pooled in each point, seeds 1, 2, ...
-  std::vector<std::string> metrics;  ///< names of metrics, "end_to_end", "stages"
-  std::string target;                ///< the one by which changes are ranked
-  std::string config_dir;            ///< where systems/ and protocols/ are
+  std::size_t points = 0;               ///< Latin hypercube
+  std::uint64_t seed = 1;               ///< of the Latin hypercube
+  std::uint64_t draws = 5;              ///< placements pooled in each point, seeds 1, 2, ...
+  std::vector<std::string> metrics;     ///< names of metrics, "end_to_end", "stages"
+  std::string target;                   ///< the one by which changes are ranked
+  std::vector<std::string> choose_for;  ///< axes that a program finds given; the others it chooses
+  std::string config_dir;               ///< where systems/ and protocols/ are
 };
 
 /// Throws InputError naming file, line, key and mend, also for an axis none of whose values the

@@ -167,6 +167,14 @@ BENCHMARK(nic_growth)
     ->Arg(16'384)
     ->Unit(benchmark::kMillisecond);
 
+/// One CPU thread serves all rings; every ring is full, so 1,024 times as many messages are
+/// outstanding (16,384 of 16 rings).
+void proxy(benchmark::State& state) {
+  const auto rings = static_cast<std::uint32_t>(state.range(0));
+  simulate(state, "mini-proxy", rings, rings, 64'000 / rings, "p-ib", 8, false);
+}
+BENCHMARK(proxy)->ArgName("rings")->Arg(1)->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
+
 void trace_reading(benchmark::State& state) {
   trace::Reader reader(MARROW_SOURCE_DIR "/traces/h200-c-device-consumer.trace");
   std::int64_t ops = 0;

@@ -23,7 +23,8 @@ TEST_F(BadUsage, NoArgumentsAskForACommand) {
 }
 
 TEST_F(BadUsage, AnUnknownCommandIsNamedWithTheNearest) {
-  expect_bad_usage({"fly"}, {"`marrow` has no command fly", "run, validate, sweep, import, trace"});
+  expect_bad_usage({"fly"}, {"`marrow` has no command fly",
+                             "run, validate, calibrate, sweep, report, import, trace"});
   expect_bad_usage({"fly", "--help"}, {"`marrow` has no command fly"});
   expect_bad_usage({"fly", "--system", kSystem}, {"`marrow` has no command fly"});
   std::size_t commands = 0;
@@ -95,6 +96,13 @@ TEST_F(BadFile, AMissingSystemFileIsNamed) {
 TEST_F(BadFile, AMissingTraceIsNamed) {
   expect_refused(run_of("no.trace") + kAllOutputs, {"no.trace", "no such file", "check the path"});
   expect_refused({"trace", "info", "no.trace"}, {"no.trace", "no such file", "check the path"});
+}
+
+TEST_F(BadFile, WhatNoReportShowsIsNamed) {
+  make("empty.json", "{}");
+  expect_refused({"report", "none", "--out", "o.html"}, {"none", "no such file or folder"});
+  expect_refused({"report", "empty.json", "--out", "o.html"},
+                 {"empty.json", "nothing that a report shows", "run --json"});
 }
 
 TEST_F(BadFile, AnOutputThatCannotBeWrittenIsNamed) {

@@ -2,6 +2,7 @@
 #include "models/wire/fabric.h"
 
 #include "sim/config/system.h"
+#include "tests/support/agents.h"
 #include "tests/support/systemc_fixture.h"
 
 namespace marrow::wire {
@@ -44,6 +45,38 @@ TEST_F(FabricTest, ARoceWriteHasEthernetIpUdpAndTheSameTransportHeaders) {
 TEST_F(FabricTest, AnAcknowledgementHasAnAethInsteadOfTheAddress) {
   EXPECT_EQ(bytes_on_wire("p-ib", Message::Kind::kAck, 0), 8 + 12 + 4 + 4 + 2);
   EXPECT_EQ(bytes_on_wire("p-roce", Message::Kind::kAck, 0), 8 + 14 + 20 + 8 + 12 + 4 + 4 + 4 + 12);
+}
+
+// Two senders of 64 KiB at once towards one port whose switch holds 32 KiB.
+TEST_F(FabricTest, AFullEgressPausesTheSenderOrDrops) {
+  for (const bool pauses : {true, false}) {
+    renew();
+    WireSpec spec;
+    spec.gbps = 8;  // a byte a ns
+    spec.mtu_bytes = 4096;
+    spec.buffer_bytes = 32768;
+    spec.pauses = pauses ? 1 : 0;
+    Fabric fabric("fabric", spec, 3, false);
+    int arrived = 0;
+    for (std::uint32_t port = 0; port < 3; ++port)
+      fabric.attach(port, [&](Message&, Ps) { ++arrived; });
+    SystemC::elaborate();
+    fabric.reset(1);
+    Message message;
+    message.kind = Message::Kind::kWrite;
+    message.bytes = 65536;
+    message.to = 0;
+    message.from = 1;
+    const Ps first_ps = fabric.send(message, 0, 0).left_ps;
+    message.from = 2;
+    const Ps second_ps = fabric.send(message, 0, 0).left_ps;
+    SystemC::run();
+    EXPECT_EQ(first_ps, 65'536'000);
+    // The second one stands still until no more than the buffer is before it.
+    EXPECT_EQ(second_ps, pauses ? 65'536'000 + 32'768'000 : 65'536'000);
+    EXPECT_EQ(arrived, pauses ? 2 : 1);
+    EXPECT_EQ(counted(fabric, "wire.port2", "messages lost"), pauses ? 0 : 1);
+  }
 }
 
 }  // namespace

@@ -108,12 +108,12 @@ TEST_F(HostTest, SnoopsNoMoreOnceADeviceHasWrittenTheLine) {
 }
 
 TEST_F(HostTest, TellsACoreThatADeviceWroteTheLineUntilItHasLooked) {
-  EXPECT_FALSE(memory_.core_look(kHostBase + 64));
+  EXPECT_LT(memory_.core_look(kHostBase + 64), 0);
   link_.issue(AccessKind::kStore, kHostBase + 72, 1'000, 9);
   run();
-  EXPECT_TRUE(memory_.core_look(kHostBase + 64)) << "the same 64 B line";
-  EXPECT_FALSE(memory_.core_look(kHostBase + 64));
-  EXPECT_FALSE(memory_.core_look(kHostBase + 128));
+  EXPECT_GE(memory_.core_look(kHostBase + 64), 0) << "the same 64 B line";
+  EXPECT_LT(memory_.core_look(kHostBase + 64), 0);
+  EXPECT_LT(memory_.core_look(kHostBase + 128), 0);
 }
 
 TEST_F(HostTest, GivesTheLineBackToTheCoreThatWritesItAgain) {

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 #include "models/pcie/switch.h"
 #include "tests/support/agents.h"
 #include "tests/support/systemc_fixture.h"
+#include "tools/capture/nic/put.h"
 
 namespace marrow::nic {
 namespace {
@@ -641,6 +643,194 @@ TEST_F(Nics, ReachesALongPutTheLineRateLessHeaders) {
   ASSERT_EQ(at.size(), 8u);
   EXPECT_EQ((at.back() - at.front()) / 7, ((1 << 20) + 1024 * 20 + 10) * kNs);
 }
+
+// --------------------------------------------------------------- marrow-capture's put, NIC
+// modelled
+
+/// A lane of the capture program whose memory and NIC are the model's; time passes only while it
+/// polls.
+class ModelLane {
+ public:
+  /// ring: what a store to the register does; pass: lets the model go on until nothing is left.
+  ModelLane(std::uint8_t* memory, const capture::NicQueue& queue,
+            std::function<void(std::uint64_t)> ring, std::function<void()> pass)
+      : memory_(memory),
+        register_at_(queue.doorbell),
+        cqe_at_(queue.cqe_tail),
+        ring_(std::move(ring)),
+        pass_(std::move(pass)) {}
+
+  std::uint64_t stamp() const { return static_cast<std::uint64_t>(now_ps()); }
+  std::uint64_t spins() const { return 3; }
+  std::uint32_t load32(std::uint64_t at) const {
+    if (at == cqe_at_) pass_();
+    return get<std::uint32_t>(at);
+  }
+  std::uint64_t load64(std::uint64_t at) const { return get<std::uint64_t>(at); }
+  void store32(std::uint64_t at, std::uint32_t value) { set(at, value); }
+  void store64(std::uint64_t at, std::uint64_t value) {
+    if (at == register_at_) return ring_(value);
+    set(at, value);
+  }
+  void store_unit(std::uint64_t at, const Unit& unit) { set(at, unit); }
+  std::uint64_t add64(std::uint64_t at, std::uint64_t value) {
+    const std::uint64_t old = load64(at);
+    set(at, old + value);
+    return old;
+  }
+  std::uint64_t max64(std::uint64_t at, std::uint64_t value) {
+    const std::uint64_t old = load64(at);
+    set(at, std::max(old, value));
+    return old;
+  }
+  template <class T>
+  T cas(std::uint64_t at, T expected, T value) {
+    const T old = get<T>(at);
+    if (old == expected) set(at, value);
+    return old;
+  }
+  std::uint64_t cas64(std::uint64_t at, std::uint64_t expected, std::uint64_t value) {
+    return cas(at, expected, value);
+  }
+  std::uint32_t cas32(std::uint64_t at, std::uint32_t expected, std::uint32_t value) {
+    return cas(at, expected, value);
+  }
+  void fence_cta() const {}
+  void fence_gpu() const {}
+
+ private:
+  template <class T>
+  T get(std::uint64_t at) const {
+    T value;
+    std::memcpy(&value, memory_ + at, sizeof value);
+    return value;
+  }
+  template <class T>
+  void set(std::uint64_t at, const T& value) {
+    std::memcpy(memory_ + at, &value, sizeof value);
+  }
+
+  std::uint8_t* memory_;
+  std::uint64_t register_at_, cqe_at_;
+  std::function<void(std::uint64_t)> ring_;
+  std::function<void()> pass_;
+};
+
+class CapturePut : public Nics, public testing::WithParamInterface<bool> {
+ protected:
+  static constexpr std::uint64_t kCounters = kSink + (1 << 19);
+
+  CapturePut() {
+    program.depth = capture::kDepth;
+    program.regions[0].stride_bytes = std::uint64_t{capture::kDepth} * kWqebbBytes;
+    program.words[0].entries = capture::kDepth;
+    program.words[1].entry_bytes = 0;
+    program.nic.kind = NicProgram::Completion::kCollapsed;
+  }
+  capture::NicQueue queue_of(std::uint32_t bytes) {
+    const std::uint64_t cqe = cqe_address(0, 0);
+    std::fill_n(memories[0]->bytes.data() + cqe, kCqeBytes, kCqeInitialByte);
+    return {kCounters,
+            kCounters + 128,
+            kCounters + 256,
+            kCounters + 512,
+            layout.address(program, program.nic.entry, 0, 0),
+            kCounters + 640 + kDoorbellRecordSendOffset,
+            layout.address(program, program.nic.doorbell, 0, 0),
+            cqe + kCqeWqeCounterOffset,
+            0,
+            0x1234,
+            0x5678,
+            bytes,
+            kSource,
+            kTarget};
+  }
+  ModelLane lane_of(const capture::NicQueue& queue, std::function<void(std::uint64_t)> ring) {
+    return {memories[0]->bytes.data(), queue, std::move(ring), [] { run(); }};
+  }
+  ModelLane lane_of(const capture::NicQueue& queue) {
+    return lane_of(queue, [this](std::uint64_t value) {
+      rung.push_back(value);
+      software[0]->issue(AccessKind::kStore, layout.address(program, program.nic.doorbell, 0, 0),
+                         now_ps(), value);
+    });
+  }
+  capture::NicPut put(ModelLane& lane, const capture::NicQueue& queue, std::uint64_t index,
+                      bool may_ring, bool waits) {
+    Flight& flight = books[0].open(0, index, 1);
+    flight.issued_ps = now_ps();
+    books[0].lane_done(0, index);
+    capture::NicPut result;
+    capture::nic_put(lane, queue, GetParam(), may_ring, waits, result);
+    return result;
+  }
+  std::vector<std::uint64_t> rung;
+};
+
+TEST_P(CapturePut, AreItsBytesThoseThatTheNicReads) {
+  build();
+  const capture::NicQueue queue = queue_of(100);
+  ModelLane lane = lane_of(queue);
+  for (std::uint64_t i = 0; i < capture::kDepth + 3; ++i) {
+    memories[0]->set(kSource, 0xabcd'0000 + i);
+    const capture::NicPut result = put(lane, queue, i, true, true);
+    ASSERT_FALSE(result.stuck || result.failed) << i << ' ' << nics[0]->complaint();
+    ASSERT_TRUE(result.rang);
+    ASSERT_EQ(result.index, i);
+    // The codec's own encoding of the same request.
+    WorkRequest request = write(100);
+    request.index = static_cast<std::uint16_t>(i);
+    request.lkey = queue.lkey;
+    request.rkey = queue.rkey;
+    std::vector<std::uint8_t> expected(64, 0);
+    ASSERT_EQ(encode(request, expected), 3u);
+    const auto* entry = memories[0]->bytes.data() + queue.ring + i % capture::kDepth * kWqebbBytes;
+    ASSERT_EQ(std::vector<std::uint8_t>(entry, entry + 48),
+              std::vector<std::uint8_t>(expected.begin(), expected.begin() + 48));
+    std::uint32_t record = 0;
+    std::memcpy(&record, memories[0]->bytes.data() + queue.dbrec, 4);
+    ASSERT_EQ(decode_doorbell_record(record), static_cast<std::uint16_t>(i + 1));
+    ASSERT_EQ(rung.back(), encode_doorbell(static_cast<std::uint16_t>(i + 1), 0));
+    ASSERT_EQ(memories[1]->word(kTarget), 0xabcd'0000 + i);
+    ASSERT_EQ(cqe(0, 0, 0).wqe_counter, static_cast<std::uint16_t>(i));
+  }
+  // IBGDA rings once, GDAKI twice.
+  EXPECT_EQ(rung.size(), (GetParam() ? 1 : 2) * (capture::kDepth + 3));
+  EXPECT_EQ(memories[1]->writes(kTarget).size(), capture::kDepth + 3);
+}
+
+TEST_P(CapturePut, OneDoorbellAnnouncesABatch) {
+  if (GetParam()) return;  // IBGDA rings with each newest
+  build();
+  const capture::NicQueue queue = queue_of(8);
+  ModelLane lane = lane_of(queue);
+  for (std::uint64_t i = 0; i < 3; ++i) EXPECT_FALSE(put(lane, queue, i, false, false).rang);
+  run();
+  EXPECT_TRUE(memories[1]->writes(kTarget).empty());
+  EXPECT_FALSE(put(lane, queue, 3, true, true).failed);
+  EXPECT_EQ(memories[1]->writes(kTarget).size(), 4u);
+}
+
+TEST_P(CapturePut, AnErrorIsToldAndEndsTheWait) {
+  build();
+  capture::NicQueue queue = queue_of(100);
+  queue.qpn = 5;  // entries of another queue pair
+  ModelLane lane = lane_of(queue, [this](std::uint64_t) { ring(0, 0, 1, now_ps()); });
+  const capture::NicPut result = put(lane, queue, 0, true, true);
+  EXPECT_TRUE(result.failed);
+  EXPECT_FALSE(result.stuck);
+}
+
+TEST_P(CapturePut, AnAnswerThatDoesNotComeEndsTheWaitToo) {
+  build();
+  const capture::NicQueue queue = queue_of(100);
+  ModelLane lane = lane_of(queue, [](std::uint64_t) {});
+  const capture::NicPut result = put(lane, queue, 0, true, true);
+  EXPECT_TRUE(result.stuck);
+  EXPECT_EQ(result.polls, 3u);
+}
+INSTANTIATE_TEST_SUITE_P(Protocols, CapturePut, testing::Bool(),
+                         [](const auto& test) { return test.param ? "ibgda" : "gdaki"; });
 
 }  // namespace
 }  // namespace marrow::nic

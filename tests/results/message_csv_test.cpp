@@ -17,13 +17,14 @@ TEST(MessageCsv, ReadBack) {
   Journey exact = waited_message();
   exact.start_ps = 9'000'000'000'000'001;  // 2.5 hours: more digits than a double of ns keeps apart
   exact.at(Stage::kWqe) = 100'120;
+  exact.bytes = 4096;
   csv.on_journey(exact);
   csv.on_journey(unwaited_message());
 
   const auto all = lines(out.str());
   ASSERT_EQ(all.size(), 3u);
   const auto names = fields(all[0]);
-  ASSERT_EQ(names.size(), 7 + kStageCount + 5);
+  ASSERT_EQ(names.size(), 7 + kStageCount + 6);
   std::map<std::string, std::string> row[2];
   for (int r = 0; r < 2; ++r) {
     const auto values = fields(all[1 + r]);
@@ -45,6 +46,7 @@ TEST(MessageCsv, ReadBack) {
   EXPECT_EQ(row[0]["rang"], "1");
   EXPECT_EQ(row[0]["put_ns"], "850.12");
   EXPECT_EQ(row[0]["end_to_end_ns"], "800.12");
+  EXPECT_EQ(row[0]["bytes"], "4096");
   EXPECT_EQ(row[1]["completion_ns"], "");
   EXPECT_EQ(row[1]["rang"], "0");
   EXPECT_EQ(row[1]["mmio_ns"], "1000");

@@ -10,7 +10,7 @@ namespace {
 
 nlohmann::json written(const StageTable& table, const Counters& counters, const RunInfo& info) {
   std::ostringstream out;
-  write_json(out, info, table, OperationTable(), counters);
+  write_json(out, info, table, OperationTable(), KernelTable(), counters);
   return nlohmann::json::parse(out.str());
 }
 
@@ -42,6 +42,7 @@ TEST(RunJson, ReadBack) {
   ASSERT_EQ(stages.size(), 7u);
   EXPECT_EQ(stages[2], (nlohmann::json{{"stage", "mmio"},
                                        {"count", 2},
+                                       {"p10_ns", 400},
                                        {"median_ns", 1000},
                                        {"p90_ns", 1000},
                                        {"p99_ns", 1000},

@@ -2,6 +2,8 @@
 #include "sim/config/recipe.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "tests/config/files.h"
 
@@ -323,6 +325,87 @@ TEST_F(RecipeTest, TellsWhichRecipesThereAre) {
   const std::string folder = path(".");
   EXPECT_TRUE(says(complaint([&] { recipe_path("three", folder); }), {"three", "one, two"}));
   EXPECT_EQ(load_recipe(recipe_path("one", folder), {}).program.protocol, "small");
+}
+
+class ProxySlip : public Files, public testing::WithParamInterface<Slip> {};
+
+TEST_P(ProxySlip, IsToldWithFileLineAndMend) {
+  const Slip& slip = GetParam();
+  std::ifstream in(MARROW_SOURCE_DIR "/configs/protocols/mini-proxy.yaml");
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const std::size_t at = text.find(slip.from);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, std::string(slip.from).size(), slip.to);
+  const std::string file = write("proxy.yaml", text);
+  const std::string message = complaint([&] { load_recipe(file, {}); });
+  EXPECT_TRUE(says(message, {file + ":"}));
+  for (const std::string& part : slip.says) EXPECT_TRUE(says(message, {part}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Proxies, ProxySlip,
+    testing::Values(Slip{"StoreOutsideOfALook",
+                         "  each_queue:\n",
+                         "  each_queue:\n    - store: {word: dbrec, value: mlx5_record}\n",
+                         "",
+                         {"beside its looks a visit only computes and fences",
+                          "under a look's `do:`"}},
+                    Slip{"LookOfALane",
+                         "put:\n  - stage: slot\n",
+                         "put:\n  - look: {word: descriptor, until: present, cost: poll_cycles}\n"
+                         "    do:\n      - stage: slot\n",
+                         "",
+                         {"only a proxy's thread looks", "`each_queue` of `proxy:`"}},
+                    Slip{"LooksAtNothingOfLanes",
+                         "    - look: {word: descriptor, until: present",
+                         "    - look: {word: cqe, until: answered",
+                         "",
+                         {"it looks at nothing that lanes write", "until: present"}},
+                    Slip{"WordThatIsNoRing",
+                         "look: {word: descriptor,",
+                         "look: {word: dbrec,",
+                         "",
+                         {"'dbrec' is no ring of descriptors", "entry_bytes"}},
+                    Slip{"EntryInAVisit",
+                         "        - post: request\n",
+                         "        - store: {word: entry, entry: write}\n",
+                         "",
+                         {"an entry belongs to what is asked for", "write it into `posts`"}},
+                    Slip{"LaneThatTellsOfCompletion",
+                         "word: descriptor, bytes: 16, value: next",
+                         "word: descriptor, bytes: 16, value: completed",
+                         "",
+                         {"only a proxy's thread knows what has completed"}},
+                    Slip{"UnknownPost",
+                         "  posts:\n    put:\n",
+                         "  posts:\n    puts:\n",
+                         "",
+                         {"unknown operation 'puts'", "put_signal"}}),
+    [](const auto& given) { return std::string(given.param.name); });
+
+// The bundled recipe with one slip.
+TEST_F(RecipeTest, TellsWhatAKernelMustBe) {
+  std::ifstream in(MARROW_SOURCE_DIR "/configs/protocols/host-initiated.yaml");
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  const auto slip = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const Choices choices = {{"nic_memory", "host"}, {"registration", "each"}};
+    return complaint([&] { load_recipe(write("host.yaml", text), choices); });
+  };
+  EXPECT_TRUE(says(slip("  done: ended\n", "  done: doorbell\n"),
+                   {"a CPU thread polls 'doorbell'", "memory: host"}));
+  EXPECT_TRUE(says(slip("kernel:\n  done: ended\n  tail:", "kernel:\n  tail:"), {"done"}));
+  EXPECT_TRUE(says(slip("launch: kernel", "launch: missile"), {"what is launched is a kernel"}));
+  EXPECT_TRUE(says(slip("copy: to_host", "copy: to_moon"), {"to_host, from_host, in_host"}));
+  EXPECT_TRUE(says(slip("per_bytes: 4096", "per_bytes: 0"), {"from 1 to"}));
+  const std::size_t at = good.find("kernel:\n"), end = good.find("parts:\n");
+  std::string without = good;
+  without.erase(at, end - at);
+  EXPECT_TRUE(says(complaint([&] { load_recipe(write("host.yaml", without), {}); }),
+                   {"no word tells that end", "kernel: {done: WORD}"}));
 }
 
 }  // namespace

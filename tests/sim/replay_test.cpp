@@ -10,7 +10,7 @@
 #include "sim/config/system.h"
 #include "tests/config/files.h"
 #include "tests/support/round_machine.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 
 namespace marrow {
 namespace {

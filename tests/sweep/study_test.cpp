@@ -53,6 +53,20 @@ TEST_F(Studies, RefusesAnAxisNoneOfWhoseValuesCanBe) {
   EXPECT_TRUE(says(axes("  placement: [close]\n"), {"s.yaml:7", "close", "near"}));
   EXPECT_TRUE(says(axes("  pcie.lanes_count: [99]\n"), {"s.yaml:7", "99"}));
   EXPECT_EQ(axes("  pcie.lanes_count: [8, 99]\n"), "") << "one can be: the other is a failed point";
+  EXPECT_TRUE(says(axes("  protocol: [mini-gda, gdkai]\n"), {"s.yaml:7", "gdkai", "gdaki"}))
+      << "a name that leads nowhere is no point that fails";
+}
+
+TEST_F(Studies, RefusesAChoiceAmongNothing) {
+  const std::string rest = "mode: grid\naxes: {pcie.lanes_count: [8], work.bytes: [8]}\n";
+  EXPECT_EQ(refused(kHead + rest + "choose_for: work.bytes\n"), "");
+  EXPECT_TRUE(
+      says(refused(kHead + rest + "choose_for: [size]\n"), {"s.yaml:7", "size", "work.bytes"}));
+  EXPECT_TRUE(says(refused(kHead + rest + "choose_for: [work.bytes, pcie.lanes_count]\n"),
+                   {"s.yaml:7", "nothing to choose"}));
+  EXPECT_TRUE(says(refused(kHead + "mode: one_at_a_time\naxes: {pcie.lanes_count: [8]}\n"
+                                   "choose_for: [pcie.lanes_count]\n"),
+                   {"s.yaml:7", "mode: grid"}));
 }
 
 TEST_F(Studies, RefusesRangesThatAreNone) {

@@ -60,6 +60,27 @@ TEST_F(Sweep, GoesOnAfterItWasKilled) {
   EXPECT_EQ(results("killed"), results("whole"));
 }
 
+TEST_F(Sweep, SpreadsOverRanksWithTheSameBytesAndGoesOnAfterOneWasKilled) {
+  if (shell("command -v mpirun").code != 0 || !MARROW_HAS_MPI)
+    GTEST_SKIP() << "no MPI; tools/install-deps.sh installs one";
+  study(kHead + "mode: grid\naxes: {nic.receive_ns: {from: 1, to: 60, step: 1}}\n");
+  ASSERT_EQ(sweep("one", {"-j", "1"}).code, 0);
+  const std::string ranks =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 "
+      "marrow sweep s.yaml --out ";
+  const Result two = shell(ranks + "two");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(results("one"), results("two"));
+
+  // The last of the ranks, which mpirun has as children, is killed.
+  shell(ranks +
+        "killed & mpi=$!; "
+        "while [ $(cat killed/points.jsonl 2>/dev/null | wc -l) -lt 5 ]; do sleep 0.01; done; "
+        "kill -9 $(tr ' ' '\\n' < /proc/$mpi/task/$mpi/children | grep . | tail -n 1); wait $mpi");
+  ASSERT_EQ(shell(ranks + "killed").code, 0);
+  EXPECT_EQ(results("one"), results("killed"));
+}
+
 TEST_F(Sweep, RefusesAFolderOfAnotherStudy) {
   study(kHead + "mode: grid\naxes: {nic.receive_ns: [100]}\n");
   ASSERT_EQ(sweep("out").code, 0);

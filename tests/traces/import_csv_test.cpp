@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/traces/helpers.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 
 namespace marrow::trace {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/traces/helpers.h"
-#include "traces/importers.h"
+#include "traces/importers/importers.h"
 
 namespace marrow::trace {
 namespace {
@@ -53,6 +53,30 @@ TEST_F(Workload, BecomesThePutsItDescribes) {
       EXPECT_FALSE(op.measured);
     }
   EXPECT_FALSE(reader.next_op(op));
+}
+
+TEST_F(Workload, SendersAreWarpsOfTheFurtherElementsTowardsTheFirst) {
+  make("w.yaml",
+       "machine: m\nruns:\n  - {name: r, protocol: gdaki, warps: 2, queues: 2, puts_per_warp: 1, "
+       "bytes: 8, senders: 3, does: [put, quiet]}\n");
+  import_workload_yaml(path("w.yaml"), path("t"));
+  Reader reader(path("t"));
+  const auto run = reader.next_run();
+  ASSERT_TRUE(run);
+  ASSERT_EQ(run->lanes.size(), 6u);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(run->lanes[i].warp, i);
+    EXPECT_EQ(run->lanes[i].pe, 1 + i / 2);
+    EXPECT_EQ(run->lanes[i].peer, 0u);
+    EXPECT_EQ(run->lanes[i].queue, i % 2);
+  }
+  Op op;
+  for (std::uint32_t i = 0; i < 6; ++i)
+    for (const OpKind kind : {OpKind::kPut, OpKind::kQuiet}) {
+      ASSERT_TRUE(reader.next_op(op));
+      EXPECT_EQ(op.kind, kind);
+      EXPECT_EQ(op.warp, i);
+    }
 }
 
 TEST_F(Workload, OfTenMillionPutsStaysSmall) {

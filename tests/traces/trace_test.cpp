@@ -296,7 +296,8 @@ TEST_F(Spoilt, RunFaultsNameRecordAndRun) {
   EXPECT_HAS(error([](Parts& p) { p.run().clear_lanes(); }), at + "the run has no lanes");
   EXPECT_HAS(error([](Parts& p) { p.run().clear_protocol(); }), at + "the run names no protocol");
   EXPECT_HAS(error([](Parts& p) { p.run().set_measured_stages(0, "slots"); }),
-             at + "unknown measured stage 'slots'; did you mean 'slot'? known: enqueue, lookup,");
+             at + "unknown measured stage 'slots'; did you mean 'slot'? known: kernel_end, "
+                  "host_notice, staging, enqueue, lookup,");
   EXPECT_HAS(error([](Parts& p) { p.run().add_measured_stages("slot"); }),
              at + "measured stage 'slot' is listed twice");
 }
@@ -414,12 +415,14 @@ TEST_F(Commands, InfoTellsWhatARunHolds) {
     writer.close();
   }
   std::ostringstream text, json;
-  info(path("t"), false, text);
+  Reader reader(path("t"));
+  info(reader, path("t"), false, text);
   EXPECT_HAS(text.str(), "machine   h200-x");
   EXPECT_HAS(text.str(),
              "first  capture-ibgda  batch=4 doorbell_in=host      2       2    8    800"
              "       yes          2.1");
-  info(path("t"), true, json);
+  reader.rewind();
+  info(reader, path("t"), true, json);
   EXPECT_HAS(json.str(), "\"schema\": \"marrow.trace.info/1\"");
   EXPECT_HAS(json.str(), "\"ops\": 8,");
   EXPECT_HAS(json.str(), "\"duration_ns\": 2100.0");
@@ -427,21 +430,26 @@ TEST_F(Commands, InfoTellsWhatARunHolds) {
 
 TEST_F(Commands, CheckCounts) {
   std::ostringstream out;
-  check(source_file("traces/h200-b-host-consumer.trace"), out);
+  const std::string file = source_file("traces/h200-b-host-consumer.trace");
+  Reader reader(file);
+  check(reader, file, out);
   EXPECT_HAS(out.str(), ": OK: 16 runs, 34000 operations in 34000 records, 34000 of them measured");
 }
 
 TEST_F(Commands, DumpPrintsTheRunAskedForUpToTheLimit) {
   const std::string file = source_file("traces/h200-b-host-consumer.trace");
+  Reader reader(file);
   std::ostringstream out, all;
-  dump(file, "cfg 3", 2, out);
+  dump(reader, file, "cfg 3", 2, out);
   const std::string text = out.str();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
   EXPECT_TRUE(text.starts_with("{\"run\":\"cfg 3\",\"kind\":\"put\",\"warp\":0,")) << text;
-  dump(file, "cfg 3", 0, all);
+  reader.rewind();
+  dump(reader, file, "cfg 3", 0, all);
   const std::string lines = all.str();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2000);
-  EXPECT_HAS(error_of([&] { dump(file, "cfg3", 1, out); }),
+  reader.rewind();
+  EXPECT_HAS(error_of([&] { dump(reader, file, "cfg3", 1, out); }),
              file + ": has no run 'cfg3'; did you mean 'cfg 3'?");
 }
 

@@ -325,5 +325,38 @@ TEST(BundledMeasurements, EveryTableReads) {
   EXPECT_EQ(fits, 7U + 4 + 4 + 3);
 }
 
+// The bar: launch, notice and kernel-to-kernel rows of every machine within 10 %, fitted to one.
+TEST(BundledMeasurements, LaunchRowsOfEveryMachineAreWithinATenth) {
+  auto tables =
+      load_measurements(MARROW_ROOT "/validate/measurements/launch/h200-launch.yaml", kConfigs);
+  auto& cells = tables.front().cells;
+  std::erase_if(cells, [](const Cell& cell) { return cell.launch.test == LaunchTest::kCopy; });
+  ASSERT_EQ(cells.size(), 7U * 6);
+  MeasurementOptions options;
+  options.config_dir = kConfigs;
+  std::size_t predicted = 0;
+  for (const Prediction& p : predict(tables, options)) {
+    EXPECT_EQ(p.fault, "") << p.cell->what;
+    EXPECT_LE(std::abs(p.error), 0.1) << p.cell->what;
+    predicted += p.cell->role == Role::kPredicted;
+  }
+  EXPECT_EQ(predicted, 6U * 5) << "six machines, all but the launch call itself";
+}
+
+TEST_F(Measurements, RefusesALaunchRowThatTheProbeHasNot) {
+  const std::string head =
+      "kind: launch_probe\ntable: l\ntitle: t\nsource: {title: t, url: u, year: 2026}\nrows:\n";
+  EXPECT_TRUE(
+      config::says(config::complaint([&] {
+                     load(head + "  - {id: a, system: h200-c, test: launch, value: 1, unit: ns}\n");
+                   }),
+                   {"m.yaml:6", "no such test", "launch_call_cpu_cost"}));
+  EXPECT_TRUE(config::says(
+      config::complaint([&] {
+        load(head + "  - {id: a, system: h200-c, test: copy_engine, value: 1, unit: us}\n");
+      }),
+      {"m.yaml:6", "bytes"}));
+}
+
 }  // namespace
 }  // namespace marrow::validate

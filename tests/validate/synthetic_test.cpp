@@ -1,8 +1,10 @@
 // Does the comparison do its sums right, and does it find the placement again, on captures that
 // were made up: by the model itself with a known placement, or number by number?
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "models/common/error.h"
 #include "sim/config/system.h"
 #include "tests/config/files.h"
 #include "tests/support/round_machine.h"
@@ -107,7 +109,7 @@ class Capture : public config::Files {
                       std::uint64_t seed = 1) {
     Kernel::renew();
     sim::Machine machine(quiet());
-    trace::Writer writer(path("t.trace"), {"made-up", "a test", kGhz});
+    trace::Writer writer(path("t.trace"), {"made-up", "a test", kGhz, {}, {}, kNear, kFar});
     for (const trace::Run& run : runs) {
       const config::Recipe recipe =
           config::load_recipe(config::recipe_path(run.protocol, kConfigs), run.choices);
@@ -149,6 +151,7 @@ class Capture : public config::Files {
     writer.close();
   }
   static constexpr std::uint64_t kGap = 20'000;
+  static constexpr double kNear = 330, kFar = 540;  ///< mean round trips that a record counts from
 
   static const Row& row(const Comparison& comparison, const std::string& run,
                         const std::string& stage) {
@@ -283,6 +286,67 @@ TEST_F(Capture, WithoutAnUncontendedRunIsComparedWithTheSeedsPlacement) {
     EXPECT_FALSE(r.baseline_error);
     // The capture was made with the same seed's placement.
     EXPECT_LT(std::abs(r.error), 0.01) << r.stage;
+  }
+}
+
+TEST_F(Capture, ARecordedPlacementIsUsedAsItIsAlsoOfContendedRuns) {
+  // Four lanes share a queue: nothing can be inferred of where its words lie. The truth is another
+  // seed's draw, recorded word by word as marrow-capture does.
+  for (const std::uint64_t seed : {3u, 4u, 5u}) {
+    SCOPED_TRACE(seed);
+    trace::Run run = run_of("cfg 1", {{3, 0}, {20, 0}, {6, 0}, {41, 0}}, 60);
+    run.consumer_sm = 90;
+    const config::Recipe recipe =
+        config::load_recipe(config::recipe_path(run.protocol, kConfigs), run.choices);
+    const Program& program = recipe.program;
+    const QueueLayout layout(program, run.queues);
+    const auto spec = quiet();
+    Placement truth;
+    truth.draw(layout.gpu_bytes(), static_cast<std::uint32_t>(spec.gpu.sm_count), seed,
+               spec.gpu.distance_spread_cycles);
+    // As a record has them: whole cycles, one distance for a ring's page.
+    for (std::uint64_t page = 0; page < truth.gpu_bytes(); page += Placement::kPageBytes)
+      for (std::uint64_t a = page; a < page + Placement::kPageBytes; a += Placement::kLineBytes)
+        truth.set_distance(
+            a, std::round(truth.distance_cycles(3, page >= layout.region_begin(1) ? page : a)));
+    for (std::uint32_t w = 0; w < program.words.size(); ++w) {
+      const std::uint64_t step =
+          program.words[w].entry_bytes ? Placement::kPageBytes / program.words[w].entry_bytes : 240;
+      for (std::uint64_t first = 0; first < (program.words[w].entry_bytes ? 240 : 1);
+           first += step) {
+        const std::uint64_t address = layout.address(program, w, 0, first);
+        trace::PlacedWord word{program.words[w].name,    0,  static_cast<std::uint32_t>(first),
+                               0x7f0000000000 + address, {}, std::nullopt};
+        const auto sight = [&](std::uint32_t warp, std::uint32_t sm) {
+          const bool far = truth.is_far(sm, address);
+          const double cycles = (far ? kFar : kNear) + truth.distance_cycles(sm, address);
+          return trace::Sight{warp, static_cast<std::uint32_t>(cycles + 0.5), far};
+        };
+        for (const trace::Lane& lane : run.lanes) word.seen.push_back(sight(lane.warp, *lane.sm));
+        word.from_consumer = sight(0, *run.consumer_sm);
+        run.words.push_back(word);
+      }
+    }
+    write_by_model({run}, [&](const QueueLayout&, Placement& placement) { placement = truth; });
+    const Comparison comparison = compare_with("nowhere: {}\n", 1000 + seed);
+    EXPECT_TRUE(comparison.placement_runs.empty());
+    ASSERT_EQ(comparison.rows.size(), kStages.size() + 1);
+    for (const Row& r : comparison.rows) {
+      EXPECT_EQ(r.role, Role::kPredicted);
+      EXPECT_LT(std::abs(r.error), 0.01) << r.stage;
+    }
+  }
+}
+
+TEST_F(Capture, ARecordOfAWordThatTheRecipeDoesNotHaveIsRefused) {
+  trace::Run run = run_of("cfg 1", {{3, 0}}, 5);
+  run.words = {{"nonsense", 0, 0, 0x7f0000000000, {{0, 330, false}}, std::nullopt}};
+  write_by_model({run}, nullptr);
+  try {
+    (void)compare_with();
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("nonsense"), std::string::npos) << error.what();
   }
 }
 

@@ -8,25 +8,21 @@ namespace {
 
 __global__ void empty_kernel() {}
 
-__global__ void clock_kernel(std::uint64_t span_ns, std::uint64_t* out) {
-  // Begin where globaltimer steps: it moves in steps of 32 ns and more.
-  std::uint64_t begin = nanoseconds_now();
-  for (const std::uint64_t old = begin; begin == old;) begin = nanoseconds_now();
-  const std::uint64_t begin_cycles = cycles_now();
-  std::uint64_t end = begin;
-  while (end < begin + span_ns) end = nanoseconds_now();
-  out[0] = cycles_now() - begin_cycles;
-  out[1] = end - begin;
+cudaDeviceProp properties_of(int device) {
+  cudaDeviceProp properties;
+  MARROW_CUDA(cudaGetDeviceProperties(&properties, device));
+  return properties;
 }
-
-__global__ void busy_kernel(std::uint64_t cycles) { idle(cycles); }
 
 }  // namespace
 
 Context::Context(const Options& options, MeasurementFile& file)
-    : options_(options), file_(file), taken_(2), gave_up_(1) {
-  MARROW_CUDA(cudaGetDeviceProperties(&device_, options.device));
-}
+    : options_(options),
+      file_(file),
+      device_(properties_of(options.device)),
+      one_sm_(device_.multiProcessorCount),
+      taken_(2),
+      gave_up_(1) {}
 
 void Context::row(const char* name, const Object& conditions, const char* unit,
                   const Rounds& rounds, std::optional<double> overhead) {
@@ -80,23 +76,6 @@ double Context::empty_kernel_ms() {
     row("event_none", cond(), "us", us);
   }
   return *empty_kernel_ms_;
-}
-
-double Context::clock_ghz(std::uint64_t span_ns) {
-  DeviceArray<std::uint64_t> out(2);
-  clock_kernel<<<1, 1>>>(span_ns, out.get());
-  MARROW_LAUNCHED("clock_kernel");
-  MARROW_CUDA(cudaDeviceSynchronize());
-  const auto spans = out.values();
-  return static_cast<double>(spans[0]) / static_cast<double>(spans[1]);
-}
-
-void warm_up(Context& context) {
-  for (int i = 0; i < 200; ++i) {
-    busy_kernel<<<context.device().multiProcessorCount, 128>>>(2'000'000);
-    MARROW_LAUNCHED("busy_kernel");
-  }
-  MARROW_CUDA(cudaDeviceSynchronize());
 }
 
 const char* name_of(CopyLoad load) {

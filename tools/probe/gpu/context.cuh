@@ -8,30 +8,19 @@
 #include <memory>
 #include <optional>
 
-#include "tools/probe/gpu/device.cuh"
+#include "tools/common/gpu/on_sm.cuh"
+#include "tools/common/gpu/program.cuh"
+#include "tools/common/output.h"
+#include "tools/common/statistics.h"
 #include "tools/probe/options.h"
-#include "tools/probe/output.h"
-#include "tools/probe/statistics.h"
 
 namespace marrow::probe {
 
-/// A wait reached its limit: what was waited for did not come.
-class StuckError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+using namespace tools;  // what all measuring programs share
 
 constexpr int kRounds = 6;  // their medians' range holds the true one with 1 - 2^-5, 97 %
 constexpr std::size_t kLineBytes = 128;
 constexpr std::size_t kPageBytes = 4096;
-
-/// Runs `body` in one thread on the SM that is asked for. Of the grid's blocks the first one there
-/// takes it; the others end at once.
-template <class Body>
-__global__ void on_sm_kernel(std::uint32_t sm, std::uint32_t* taken, Body body) {
-  if (sm_now() != sm || atomicExch(taken, 1u)) return;
-  body();
-}
 
 /// Two bodies on two SMs at once.
 template <class First, class Second>
@@ -73,14 +62,7 @@ class Context {
   /// One thread on one SM; returns when it is done. Throws StuckError if no block got there.
   template <class Body>
   void run_on_sm(std::uint32_t sm, const Body& body) {
-    for (int attempt = 0; attempt < 5; ++attempt) {
-      taken_.clear();
-      on_sm_kernel<<<2 * device_.multiProcessorCount, 1>>>(sm, taken_.get(), body);
-      MARROW_LAUNCHED("on_sm_kernel");
-      MARROW_CUDA(cudaDeviceSynchronize());
-      if (taken_.values(0, 1)[0]) return;
-    }
-    throw StuckError("no block was placed on SM " + std::to_string(sm));
+    one_sm_.run(sm, body);
   }
   /// `beside` starts what shall run at the same time.
   template <class First, class Second>
@@ -112,13 +94,12 @@ class Context {
   Rounds event_ms(const std::function<void()>& work);
   /// The same of a kernel that does nothing.
   double empty_kernel_ms();
-  /// SM cycles per ns of globaltimer over `span_ns`.
-  double clock_ghz(std::uint64_t span_ns);
 
  private:
   const Options& options_;
   MeasurementFile& file_;
   cudaDeviceProp device_;
+  OneSm one_sm_;
   DeviceArray<std::uint32_t> taken_, gave_up_;
   std::optional<double> none_cycles_, empty_kernel_ms_;
   std::optional<SideMap> sides_;
@@ -138,8 +119,6 @@ void measure_copy_engine(Context& context);
 void measure_launch(Context& context);
 void measure_peers(Context& context);
 
-/// Keeps all SMs busy until their clock has come up.
-void warm_up(Context& context);
 SideMap find_sides(Context& context);
 double measure_none(Context& context);
 

@@ -1,6 +1,6 @@
 // What the host pays to start a kernel and to notice its end.
+#include "tools/common/host_clock.h"
 #include "tools/probe/gpu/context.cuh"
-#include "tools/probe/gpu/host_clock.h"
 
 namespace marrow::probe {
 

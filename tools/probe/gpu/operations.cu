@@ -1,4 +1,6 @@
 // One operation at a time, from an idle path: stores, fences, atomics.
+#include <algorithm>
+
 #include "tools/probe/gpu/context.cuh"
 
 namespace marrow::probe {
@@ -33,6 +35,7 @@ enum class Op {
 
 constexpr int kWords = 64;
 constexpr int kUncounted = 16;
+constexpr int kMostTimed = 512;             // by one kernel
 constexpr std::uint64_t kGapCycles = 4000;  // the path is idle again after it
 
 /// Times `count` of them, each on the next of 64 words; `beside` are 64 words of another memory.
@@ -49,6 +52,8 @@ struct Operation {
 
   __device__ void operator()() const {
     __shared__ volatile std::uint64_t hold;
+    // Until the end here: a store of a result to memory would be one more that a fence waits for.
+    __shared__ std::uint32_t taken[kMostTimed];
     for (int i = 0; i < count + kUncounted; ++i) {
       std::uint64_t* p = targets[i % kWords];
       std::uint64_t* other = beside[i % kWords];
@@ -91,8 +96,9 @@ struct Operation {
         asm volatile("red.relaxed.gpu.global.add.u64 [%0],%1;" ::"l"(p), "l"(value) : "memory");
       hold = result;
       const std::uint64_t end = cycles_now();
-      if (i >= kUncounted) cycles[i - kUncounted] = static_cast<std::uint32_t>(end - begin);
+      if (i >= kUncounted) taken[i - kUncounted] = static_cast<std::uint32_t>(end - begin);
     }
+    for (int i = 0; i < count; ++i) cycles[i] = taken[i];
   }
 };
 
@@ -114,7 +120,7 @@ struct Place {
 
 template <Op op>
 Rounds time_operation(Context& context, const Place& place) {
-  const int count = context.per_round(2000);
+  const int count = std::min(context.per_round(2000), kMostTimed);
   DeviceArray<std::uint32_t> cycles(count);
   Rounds rounds;
   for (int round = 0; round < kRounds; ++round) {

@@ -148,26 +148,13 @@ __global__ void scattered_kernel(std::uint64_t* memory, int each) {
   __threadfence_system();
 }
 
-/// Makes a GPU the current one, and the old one again at the end.
-class OnDevice {
- public:
-  explicit OnDevice(int device) {
-    MARROW_CUDA(cudaGetDevice(&before_));
-    MARROW_CUDA(cudaSetDevice(device));
-  }
-  ~OnDevice() { cudaSetDevice(before_); }
-
- private:
-  int before_ = 0;
-};
-
 /// Memory, flags and a stream on both sides.
 class Pair {
  public:
   Pair(Context& context, int peer)
       : context_(context), mine_(context.device_number()), peer_(peer), here_(kMemoryBytes) {
-    enable(mine_, peer_);
-    enable(peer_, mine_);
+    enable_peer_access(mine_, peer_);
+    enable_peer_access(peer_, mine_);
     const OnDevice there(peer_);
     there_ = std::make_unique<DeviceArray<char>>(kMemoryBytes);
     answers_ = std::make_unique<Stream>();
@@ -210,14 +197,6 @@ class Pair {
   }
 
  private:
-  static void enable(int from, int to) {
-    const OnDevice device(from);
-    const cudaError_t code = cudaDeviceEnablePeerAccess(to, 0);
-    if (code == cudaErrorPeerAccessAlreadyEnabled)
-      cudaGetLastError();  // forgets it
-    else
-      MARROW_CUDA(code);
-  }
   void wait_both() const {
     for (const int device : {peer_, mine_}) {
       const OnDevice on(device);

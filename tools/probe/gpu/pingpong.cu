@@ -1,8 +1,8 @@
 // Flags there and back: between two SMs, between GPU and processor; alone and beside a copy.
 #include <array>
 
+#include "tools/common/host_clock.h"
 #include "tools/probe/gpu/context.cuh"
-#include "tools/probe/gpu/host_clock.h"
 
 namespace marrow::probe {
 

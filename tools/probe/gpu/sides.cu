@@ -11,40 +11,6 @@ namespace {
 constexpr std::size_t kWindowBytes = 64 << 10;
 constexpr std::size_t kMegabyte = 1 << 20;
 
-enum class Touch { kCas, kStoreFence };
-
-/// Least time of some tries for each line: what its distance alone makes.
-template <Touch touch>
-struct TouchLines {
-  std::uint64_t* words;
-  std::size_t stride_words;
-  int lines, tries;
-  std::uint32_t* cycles;
-
-  __device__ void operator()() const {
-    __shared__ volatile std::uint64_t hold;
-    for (int line = 0; line < lines; ++line) {
-      std::uint64_t* word = words + line * stride_words;
-      std::uint32_t least = ~0u;
-      for (int i = 0; i <= tries; ++i) {
-        const std::uint64_t begin = cycles_now();
-        std::uint64_t old = 0;
-        if constexpr (touch == Touch::kCas) {
-          old = atomicCAS(reinterpret_cast<unsigned long long*>(word), 0ull, 0ull);
-        } else {
-          *reinterpret_cast<volatile std::uint64_t*>(word) = 0;
-          __threadfence();
-        }
-        hold = old;
-        const auto took = static_cast<std::uint32_t>(cycles_now() - begin);
-        if (i > 0) least = min(least, took);  // the first brings the line into the L2
-        if constexpr (touch == Touch::kStoreFence) idle(1000);
-      }
-      cycles[line] = least;
-    }
-  }
-};
-
 struct WriteLines {
   std::uint64_t* const* targets;
   int lines;
@@ -127,7 +93,8 @@ void tell_blocks(Context& context, const SideMap& map, const char* op) {
   std::string first_window;
   for (int window = 0; window < kRounds; ++window) {
     std::uint64_t* begin = map.memory->get() + (window + 1) * kMegabyte / 8;
-    context.run_on_sm(map.sm, TouchLines<touch>{begin, kLineBytes / 8, lines, 4, cycles.get()});
+    context.run_on_sm(
+        map.sm, TouchWords<touch, EvenWords>{{begin, kLineBytes / 8}, lines, 4, cycles.get()});
     const Sides sides = split_sides(cycles.samples());
     if (!sides.two) continue;
     if (first_window.empty()) first_window = letters(sides.far);
@@ -182,8 +149,8 @@ SideMap find_sides(Context& context) {
   map.by_sm.resize(sms);
   for (int round = 0; round < kRounds; ++round)
     for (std::uint32_t sm = 0; sm < sms; ++sm) {
-      context.run_on_sm(sm, TouchLines<Touch::kCas>{map.memory->get(), kPageBytes / 8, map.lines, 3,
-                                                    cycles.get()});
+      context.run_on_sm(sm, TouchWords<Touch::kCas, EvenWords>{
+                                {map.memory->get(), kPageBytes / 8}, map.lines, 3, cycles.get()});
       map.by_sm[sm].push_back(cycles.samples());
     }
   for (const Rounds& rounds : map.by_sm) {
