@@ -71,8 +71,10 @@ bool Stream::awaits(std::uint64_t address) const {
 }
 
 void Stream::ended(std::uint64_t address) {
+  // What has ended altogether needs no kernel's own word any more: a copy writes none.
+  const bool altogether = landed_[0].line == address / kLineBytes;
   for (Landed& one : landed_)
-    if (one.line == address / kLineBytes) one.known = lane_->submitted;
+    if (altogether || one.line == address / kLineBytes) one.known = lane_->submitted;
   if (!runs_) return;
   runs_ = false;
   noticed_ps_ = lane_->at_ps;

@@ -175,7 +175,7 @@ TEST_F(Calibrate, FitsToACaptureToo) {
                                 "--starts", "1", "--out", "o.yaml", "--json", "o.json"});
   ASSERT_EQ(result.code, 0) << result.err;
   const auto parameter = json("o.json")["parameters"][0];
-  EXPECT_EQ(parameter["verdict"], "fitted");
+  EXPECT_NE(parameter["verdict"], "unmoved");
   EXPECT_NEAR(parameter["value"].get<double>(), 1020, 50) << "what the machine's probe shows";
 }
 

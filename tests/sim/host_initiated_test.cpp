@@ -81,7 +81,8 @@ TEST_F(HostInitiated, AQueryIsSeenLaterAndAFlagSparesTheDriversEnd) {
   const double sync = notice("notice=sync"), query = notice("notice=query"),
                flag = notice("notice=flag");
   EXPECT_GT(query, sync);
-  EXPECT_LE(query, sync + 213) << "one call at most";
+  // Query's looks are 200 + 3 ns apart, and the call that finds the end takes 97 more.
+  EXPECT_LE(query, sync + 203 + 97) << "one call at most";
   // 1780 ns of the kernel's end against a system fence of 1020 cycles, 515 ns.
   EXPECT_NEAR(sync - flag, 1780 - 515, 30);
 }

@@ -26,6 +26,8 @@ constexpr Measurement kMeasurements[] = {
     {{"copy_engine", "copies by size and direction"}, measure_copy_engine},
     {{"launch", "kernel launch and notice of its end"}, measure_launch},
     {{"peers", "other GPUs: load, store, fence, atomic, put, bandwidth"}, measure_peers},
+    {{"peers_loaded", "other GPUs: many puts at once, beside copies and kernels"},
+     measure_peers_loaded},
 };
 
 Object header_of(Context& context, const Options& options, int gpus,

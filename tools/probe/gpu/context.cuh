@@ -118,6 +118,7 @@ void measure_host_loads(Context& context);
 void measure_copy_engine(Context& context);
 void measure_launch(Context& context);
 void measure_peers(Context& context);
+void measure_peers_loaded(Context& context);
 
 SideMap find_sides(Context& context);
 double measure_none(Context& context);
