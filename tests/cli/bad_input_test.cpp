@@ -24,7 +24,7 @@ TEST_F(BadUsage, NoArgumentsAskForACommand) {
 
 TEST_F(BadUsage, AnUnknownCommandIsNamedWithTheNearest) {
   expect_bad_usage({"fly"}, {"`marrow` has no command fly",
-                             "run, validate, calibrate, sweep, report, import, trace"});
+                             "run, validate, calibrate, sweep, litmus, report, import, trace"});
   expect_bad_usage({"fly", "--help"}, {"`marrow` has no command fly"});
   expect_bad_usage({"fly", "--system", kSystem}, {"`marrow` has no command fly"});
   std::size_t commands = 0;
