@@ -292,7 +292,10 @@ std::uint32_t Machine::default_sm(std::uint32_t block) const {
 
 void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
   using Place = trace::Traffic::Place;
-  if (lanes_left_ == 0) return;
+  const bool done =
+      lanes_left_ == 0 &&
+      std::none_of(books_->begin(), books_->end(), [](const auto& b) { return b.in_flight() > 0; });
+  if (done) return;
   ProcessingElement& pe = *pes_[traffic.pe];
   if (traffic.place == Place::kWire) {
     fabric_->load(traffic.pe, at_ps, traffic.bytes);
@@ -349,6 +352,7 @@ void Machine::run(const RunSetup& setup) {
   FromRunStart observer(setup.observer, begin_ps, run);
   std::vector<Placement> placements(pes);
   std::vector<JourneyBook> books(pes);
+  books_ = &books;
   std::vector<gpu::RunContext> contexts(pes);
   if (fabric_) {
     fabric_->reset(setup.seed);
@@ -446,6 +450,8 @@ void Machine::run(const RunSetup& setup) {
     }
   };
   std::array<std::uint8_t, 256> payload{};
+  const bool has_background = std::any_of(run.lanes.begin(), run.lanes.end(),
+                                          [](const trace::Lane& lane) { return lane.background; });
   for (std::uint32_t number = 0; number < pes; ++number) {
     ProcessingElement& pe = *pes_[number];
     const std::uint64_t seed = setup.seed + number * 1000;
@@ -461,7 +467,7 @@ void Machine::run(const RunSetup& setup) {
     pe.cpu.seed(seed);
     pe.core.reset(seed);
     pe.front_end.reset();
-    for (auto& sm : pe.sms) sm->reset(seed);
+    for (auto& sm : pe.sms) sm->reset(seed, has_background);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
     if (pe.nic_link) pe.nic_link->set_observer(&observer, "PCIe of NIC " + std::to_string(number));

@@ -90,6 +90,7 @@ class Machine {
   std::unique_ptr<PeerSide> peer_;  ///< null: NVLink reaches no other GPU
   DelayLine<trace::Traffic> traffic_;
   std::uint64_t lanes_left_ = 0;  ///< that have work of their own; background ends with them
+  const std::vector<JourneyBook>* books_ = nullptr;  ///< of the run under way
 };
 
 }  // namespace marrow::sim

@@ -27,7 +27,8 @@ Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec)
   memory.register_nb_transport_bw(this, &Sm::nb_transport_bw);
 }
 
-void Sm::reset(std::uint64_t seed) {
+void Sm::reset(std::uint64_t seed, bool in_step) {
+  in_step_ = in_step;
   lanes_.clear();
   port_.reset();
   random_ = Random(seed + id_);
@@ -56,7 +57,8 @@ void Sm::run(Lane& lane) {
   for (;;) {
     if (!lane.in_op) {
       // Between operations a lane may be far ahead; let the rest of the machine catch up.
-      if (lane.at_ps > now_ps() + (lanes_.size() > 1 ? kSharedQuantumPs : kQuantumPs)) {
+      const Ps ahead_ps = in_step_ ? 0 : lanes_.size() > 1 ? kSharedQuantumPs : kQuantumPs;
+      if (lane.at_ps > now_ps() + ahead_ps) {
         resume_.push(lane.at_ps, lane.access.lane);
         return;
       }

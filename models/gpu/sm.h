@@ -36,7 +36,8 @@ class Sm : public sc_core::sc_module {
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
                 std::uint32_t lane = 0, std::uint32_t peer = 0);
   /// Before each run: no lanes, noise from this seed.
-  void reset(std::uint64_t seed);
+  /// in_step: lanes begin no operation before its time, as some end with others.
+  void reset(std::uint64_t seed, bool in_step = false);
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
 
@@ -77,6 +78,7 @@ class Sm : public sc_core::sc_module {
   const GpuSpec spec_;
   const double sm_cycle_ps_, l2_cycle_ps_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  bool in_step_ = false;
   pcie::Lane port_;  ///< what stores of several lanes share: the SM's way to the L2
   Random random_;
   DelayLine<std::uint32_t> resume_;
