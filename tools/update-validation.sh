@@ -52,6 +52,7 @@ misses() { # capture json
       if (stable == "true" && role != "fit" && (error > 0.15 || error < -0.15)) {
         why = note[case_ "|" stage]
         if (why == "") why = note[case_ "|"]
+        if (why == "") why = note["*|" stage]
         if (why == "") why = "not explained yet"
         if (!any++) print "\n| run | stage | measured | predicted | error | baseline | why |\n|---|---|---:|---:|---:|---:|---|"
         printf "| %s | `%s` | %.0f | %.0f | %+.0f %% | %s | %s |\n", case_, stage, median["m"], median["p"], 100 * error, baseline == "null" ? "-" : sprintf("%+.0f %%", 100 * baseline), why

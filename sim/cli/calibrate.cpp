@@ -72,17 +72,6 @@ int run_on(sweep::Ranks& ranks, Arguments arguments) {
   return 0;
 }
 
-int run(const Arguments& arguments) {
-  sweep::Ranks ranks;
-  try {
-    return run_on(ranks, arguments);
-  } catch (const std::exception& error) {
-    // MPI ends all ranks while this one unwinds, before anybody could tell why.
-    if (ranks.size() > 1) std::cerr << "marrow: " << error.what() << std::endl;
-    throw;
-  }
-}
-
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
@@ -138,7 +127,9 @@ void add_calibrate(CLI::App& app, Action& action) {
     if (arguments->inputs.probes.empty() && arguments->inputs.captures.empty())
       throw CLI::RequiredError("--probe (or --capture)");
     arguments->fit.seed = arguments->inputs.seed;
-    action = [arguments] { return run(*arguments); };
+    action = [arguments] {
+      return over_ranks([&](sweep::Ranks& ranks) { return run_on(ranks, *arguments); });
+    };
   });
 }
 

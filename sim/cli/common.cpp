@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <thread>
 
+#include "models/common/error.h"
 #include "sim/results/progress.h"
 #include "traces/importers/importers.h"
 
@@ -37,6 +39,52 @@ std::string config_dir_of(const std::string& system_file) {
   const fs::path beside = fs::path(system_file).parent_path() / "..";
   if (fs::is_directory(beside / "protocols")) return beside.lexically_normal().string();
   return MARROW_CONFIG_DIR;
+}
+
+void keep_outputs_apart(const CLI::App& command) {
+  namespace fs = std::filesystem;
+  constexpr std::string_view kOutputs[] = {"--out", "--json", "--csv", "--messages-csv",
+                                           "--perfetto"};
+  std::vector<std::pair<std::string, fs::path>> inputs, outputs;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = option->get_name();
+    const bool output =
+        std::find(std::begin(kOutputs), std::end(kOutputs), name) != std::end(kOutputs);
+    for (const std::string& value : option->results())
+      (output ? outputs : inputs).emplace_back(name, value);
+  }
+  const auto same = [](const fs::path& a, const fs::path& b) {
+    std::error_code ignored;
+    return fs::equivalent(a, b, ignored) || a.lexically_normal() == b.lexically_normal();
+  };
+  for (const CLI::App* further : command.get_subcommands()) keep_outputs_apart(*further);
+  std::error_code ignored;
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const auto& [name, path] = outputs[o];
+    for (const auto& [input, from] : inputs) {
+      // A page may go into the folder that it is made of; nothing that is read there is a page.
+      const bool within = fs::is_directory(from, ignored) && fs::is_regular_file(path, ignored) &&
+                          path.extension() != ".html" && same(path.parent_path(), from);
+      if (within || (same(path, from) && !fs::is_directory(from, ignored)))
+        throw InputError(name, "would overwrite " + path.string() + ", which the command reads",
+                         "name another file");
+    }
+    for (std::size_t other = 0; other < o; ++other)
+      if (same(path, outputs[other].second))
+        throw InputError(name, "is the same file as " + outputs[other].first, "name another file");
+  }
+}
+
+int over_ranks(const std::function<int(sweep::Ranks&)>& work) {
+  sweep::Ranks ranks;
+  try {
+    return work(ranks);
+  } catch (const std::exception& error) {
+    // MPI ends all ranks while this one unwinds, before anybody could tell why.
+    if (ranks.size() > 1) std::cerr << "marrow: " << error.what() << std::endl;
+    throw;
+  }
 }
 
 Sets split_sets(const std::vector<std::string>& sets) {

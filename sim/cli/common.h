@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/config/parameters.h"
+#include "sim/sweep/ranks.h"
 #include "sim/sweep/uncertainty.h"
 
 namespace marrow::cli {
@@ -28,6 +29,14 @@ void add_config(CLI::App& app, Action& action);
 
 /// configs/ that a system file belongs to (its parent's parent), else the installed one.
 std::string config_dir_of(const std::string& system_file);
+
+/// Throws InputError if an output file that the command names is one of its inputs, or is named by
+/// two of its options: it would be lost without a word.
+void keep_outputs_apart(const CLI::App& command);
+
+/// Does what a command spreads over the ranks that mpirun started. What it throws is told first
+/// where there are several.
+int over_ranks(const std::function<int(sweep::Ranks&)>& work);
 
 /// "protocol.x=v" assignments without their prefix, and the others.
 struct Sets {

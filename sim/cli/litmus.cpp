@@ -150,9 +150,9 @@ void add_litmus(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000'000));
   command->add_flag("--rules", arguments->rules, "List the rules with their sources");
-  add_examples(command, {"marrow litmus", "marrow litmus --witness put-put-rotating-queues",
-                         "marrow litmus --recipe gdaki",
-                         "marrow litmus --recipe gdaki --set protocol.wqe_fence.scope=cta"});
+  add_examples(command,
+               {"marrow litmus --json litmus.json",
+                "marrow litmus --witness put-put-rotating-queues", "marrow litmus --recipe gdaki"});
   command->callback([&action, arguments] { action = [arguments] { return litmus(*arguments); }; });
 }
 

@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       "marrow: a cycle-approximate simulator of the GPU-to-NIC path.\n\n"
       "  marrow run       replay a trace and see where every message's time went\n"
       "  marrow validate  hold each predicted stage against what was measured\n"
+      "  marrow calibrate fit a system to a lab machine's probe and captures\n"
       "  marrow sweep     what-if studies: vary parameters, recipes and load\n"
       "  marrow litmus    small programs in every order: can the flag be seen before the data?\n"
       "  marrow report    one page of runs, validations and sweeps, to read and to pass on\n"
@@ -52,6 +53,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    for (const CLI::App* command : app.get_subcommands()) marrow::cli::keep_outputs_apart(*command);
     return action();
   } catch (const marrow::InputError& error) {
     std::fflush(stdout);

@@ -72,17 +72,6 @@ int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
   return failed == points.size() ? 2 : 0;
 }
 
-int run(const Arguments& arguments) {
-  sweep::Ranks ranks;
-  try {
-    return run_on(ranks, arguments);
-  } catch (const std::exception& error) {
-    // MPI ends all ranks while this one unwinds, before anybody could tell why.
-    if (ranks.size() > 1) std::cerr << "marrow: " << error.what() << std::endl;
-    throw;
-  }
-}
-
 }  // namespace
 
 void add_sweep(CLI::App& app, Action& action) {
@@ -102,7 +91,11 @@ void add_sweep(CLI::App& app, Action& action) {
                       "(default: sweep-NAME)");
   add_examples(command, {"marrow sweep configs/studies/pcie-generation.yaml",
                          "marrow sweep configs/studies/fences-and-stores.yaml -j 2 --out fences"});
-  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      return over_ranks([&](sweep::Ranks& ranks) { return run_on(ranks, *arguments); });
+    };
+  });
 }
 
 }  // namespace marrow::cli

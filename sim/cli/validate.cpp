@@ -151,9 +151,10 @@ void add_validate(CLI::App& app, Action& action) {
   const std::string start =
       "marrow validate --system configs/systems/h200-c.yaml --capture "
       "traces/h200-c-device-consumer.trace";
-  add_examples(command, {start, start + " --only cfg=4 --json cfg4.json",
-                         start + " --bound-median-percent 5", start + " --intervals",
-                         "marrow validate --measurements validate/measurements/dissecting"});
+  add_examples(command,
+               {start, start + " --only cfg=4 --json cfg4.json",
+                start + " --bound-median-percent 5", start + " --intervals",
+                "marrow validate --measurements validate/measurements/dissecting/dissect-t4.yaml"});
   command->callback([&action, arguments] {
     if (!arguments->measurements.empty()) {
       action = [arguments] { return validate_measurements(*arguments); };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/results/csv.h"
 #include "sim/sweep/columns.h"
@@ -60,6 +61,14 @@ std::vector<Choice> choices(const Results& results) {
       return more ? target_of(a) > target_of(b) : target_of(a) < target_of(b);
     });
     if (choice.point.size() < 2) continue;
+    // Among equals the study's first: it lists what is preferred first.
+    constexpr double kEqual = 0.005;
+    const auto worse = [&](std::size_t p) {
+      return std::abs(target_of(p) / target_of(choice.point[0]) - 1) > kEqual;
+    };
+    const auto end = std::find_if(choice.point.begin(), choice.point.end(), worse);
+    const auto first = std::min_element(choice.point.begin(), end);
+    std::rotate(choice.point.begin(), first, first + 1);
     const double best = target_of(choice.point[0]), second = target_of(choice.point[1]);
     choice.margin = more ? (best - second) / best : (second - best) / best;
   }

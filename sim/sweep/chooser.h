@@ -13,7 +13,9 @@ namespace marrow::sweep {
 
 /// One situation: a value for each of the study's `choose_for` axes.
 struct Choice {
-  std::vector<std::size_t> point;  ///< the points of the situation, best first, without failed ones
+  /// The points of the situation, best first, without failed ones. Of those that differ from the
+  /// best by 0.5 % or less, the one that the study lists first is the best.
+  std::vector<std::size_t> point;
   double margin = 0;  ///< what the second best loses against the best, as a share; 0: no second
 };
 

@@ -309,6 +309,9 @@ void read_metrics(Study& study, const YamlNode& root) {
 
 void read_choose_for(Study& study, const YamlNode& node) {
   if (study.mode != Mode::kGrid) node.fail("is for \"mode: grid\" alone", "remove it");
+  if (study.metrics == std::vector<std::string>{"stages"})
+    node.fail("has nothing to rank by: stages are no metric of a point",
+              "add one to metrics, as put_completion");
   std::vector<std::string> axes;
   for (const Axis& axis : study.axes) axes.push_back(axis.name);
   for (const YamlNode& item : node.one_or_more()) {

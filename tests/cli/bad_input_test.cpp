@@ -22,6 +22,28 @@ TEST_F(BadUsage, NoArgumentsAskForACommand) {
   expect_bad_usage({"config"}, {"`marrow config` needs a command", "show, check"});
 }
 
+TEST_F(BadUsage, AnOutputNeverReplacesWhatTheCommandReads) {
+  const std::string work =
+      "machine: m\nruns:\n  - {name: a, protocol: mini-gda, warps: 1, queues: 1, puts_per_warp: 1, "
+      "bytes: 8}\n";
+  make("w.yaml", work);
+  std::filesystem::copy_file(kCapture, path("c.trace"));
+  const std::string system = source_file("configs/systems/p-ib.yaml");
+  for (const Arguments& command : std::vector<Arguments>{
+           {"run", "--system", system, "--trace", "w.yaml", "--json", "w.yaml"},
+           {"run", "--system", system, "--trace", "w.yaml", "--perfetto", "./w.yaml"},
+           {"validate", "--system", kSystem, "--capture", "c.trace", "--json", "c.trace"},
+           {"calibrate", "--system", system, "--probe", "w.yaml", "--out", "w.yaml"},
+           {"run", "--system", system, "--trace", "w.yaml", "--json", "a", "--csv", "a"}}) {
+    const Result result = marrow(command);
+    EXPECT_EQ(result.code, 2) << result.err;
+    EXPECT_NE(result.err.find("name another file"), std::string::npos) << result.err;
+  }
+  EXPECT_EQ(text("w.yaml"), work);
+  EXPECT_EQ(text("c.trace"), read_file(kCapture));
+  EXPECT_FALSE(std::filesystem::exists(path("a")));
+}
+
 TEST_F(BadUsage, AnUnknownCommandIsNamedWithTheNearest) {
   expect_bad_usage({"fly"}, {"`marrow` has no command fly",
                              "run, validate, calibrate, sweep, litmus, report, import, trace"});

@@ -52,6 +52,15 @@ TEST_F(Chooser, TakesTheLeastTimeOfEachSituation) {
             "4096,cpu,cpu,200,gpu,25.00\n");
 }
 
+TEST_F(Chooser, PrefersTheFirstListedAmongEquals) {
+  // 100.4 is 0.4 % more than 100: equal. 201.2 is 0.6 % more than 200: not.
+  show({100.4, 201.2, 100, 200});
+  EXPECT_EQ(csv(),
+            "size,mode,protocol,put_completion_median_ns,second,margin_percent\n"
+            "8,gpu,gpu,100.4,cpu,-0.40\n"
+            "4096,cpu,cpu,200,gpu,0.60\n");
+}
+
 TEST_F(Chooser, TakesTheHighestRate) {
   study.metrics = {"rate"};
   for (const double rate : {8., 1., 6., 2.}) outcomes.push_back({{{"rate_mmsg_per_s", rate}}, ""});

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "models/common/error.h"
 #include "traces/trace.h"
@@ -96,6 +97,33 @@ class Files : public testing::Test {
  private:
   std::filesystem::path directory_;
 };
+
+/// A whole trace in memory.
+struct Loaded {
+  Header header;
+  std::vector<Run> runs;
+  std::vector<std::vector<Op>> ops;
+
+  const Run& run(const std::string& name) const {
+    for (const Run& run : runs)
+      if (run.name == name) return run;
+    ADD_FAILURE() << "no run '" << name << "'";
+    return runs.front();
+  }
+};
+
+inline Loaded load(const std::string& path) {
+  Reader reader(path);
+  Loaded all;
+  all.header = reader.header();
+  while (const auto run = reader.next_run()) {
+    all.runs.push_back(*run);
+    all.ops.emplace_back();
+    Op op;
+    while (reader.next_op(op)) all.ops.back().push_back(op);
+  }
+  return all;
+}
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 

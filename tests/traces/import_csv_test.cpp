@@ -14,25 +14,6 @@ using ImportCsv = Files;
 
 const std::string kFixtures = "tests/fixtures/traces/";
 
-struct Loaded {
-  Header header;
-  std::vector<Run> runs;
-  std::vector<std::vector<Op>> ops;
-};
-
-Loaded load(const std::string& path) {
-  Reader reader(path);
-  Loaded all;
-  all.header = reader.header();
-  while (const auto run = reader.next_run()) {
-    all.runs.push_back(*run);
-    all.ops.emplace_back();
-    Op op;
-    while (reader.next_op(op)) all.ops.back().push_back(op);
-  }
-  return all;
-}
-
 using Cycles = std::vector<std::uint32_t>;
 
 // Every expected value below is read off the fixture's rows by hand; 1.98 cycles are 1 ns.

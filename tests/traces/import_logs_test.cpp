@@ -13,32 +13,6 @@ namespace {
 
 using ImportLogs = Files;
 
-struct Loaded {
-  Header header;
-  std::vector<Run> runs;
-  std::vector<std::vector<Op>> ops;
-
-  const Run& run(const std::string& name) const {
-    for (const Run& run : runs)
-      if (run.name == name) return run;
-    ADD_FAILURE() << "no run '" << name << "'";
-    return runs.front();
-  }
-};
-
-Loaded load(const std::string& path) {
-  Reader reader(path);
-  Loaded all;
-  all.header = reader.header();
-  while (const auto run = reader.next_run()) {
-    all.runs.push_back(*run);
-    all.ops.emplace_back();
-    Op op;
-    while (reader.next_op(op)) all.ops.back().push_back(op);
-  }
-  return all;
-}
-
 std::string fixture(const std::string& name) {
   return source_file("tests/fixtures/traces/logs/" + name);
 }

@@ -338,16 +338,12 @@ TEST_F(Capture, ARecordedPlacementIsUsedAsItIsAlsoOfContendedRuns) {
   }
 }
 
-TEST_F(Capture, ARecordOfAWordThatTheRecipeDoesNotHaveIsRefused) {
+// A program may lay out words that the sequence it runs never touches.
+TEST_F(Capture, ARecordOfAWordThatTheRecipeDoesNotHaveIsPassedOver) {
   trace::Run run = run_of("cfg 1", {{3, 0}}, 5);
   run.words = {{"nonsense", 0, 0, 0x7f0000000000, {{0, 330, false}}, std::nullopt}};
   write_by_model({run}, nullptr);
-  try {
-    (void)compare_with();
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("nonsense"), std::string::npos) << error.what();
-  }
+  EXPECT_GT(row(compare_with(), "cfg 1", "lookup").predicted.median, 0);
 }
 
 // --------------------------------------------------------------------------------- number by

@@ -79,7 +79,8 @@ void write_overlay(std::ostream& out, const Problem& problem, const Fit& fit,
   const Inputs& inputs = problem.inputs();
   std::string files;
   for (const auto& list : {inputs.probes, inputs.captures})
-    for (const std::string& path : list) files += " " + path.substr(path.rfind('/') + 1);
+    for (const std::string& path : list)
+      files += fmt::format(" {}", path.substr(path.rfind('/') + 1));
   out << "# Written by `marrow calibrate`, from" << files << ".\n"
       << "# Started from " << inputs.system.substr(inputs.system.rfind('/') + 1)
       << "; what is not here was not told by these files.\n"
