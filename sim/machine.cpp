@@ -297,15 +297,11 @@ void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
       std::none_of(books_->begin(), books_->end(), [](const auto& b) { return b.in_flight() > 0; });
   if (done) return;
   ProcessingElement& pe = *pes_[traffic.pe];
-  if (traffic.place == Place::kWire) {
-    fabric_->load(traffic.pe, at_ps, traffic.bytes);
-  } else {
-    const bool gpu = traffic.place <= Place::kGpuLinkDown;
-    const bool up = traffic.place == Place::kGpuLinkUp || traffic.place == Place::kNicLinkUp;
-    pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
-    wires.send(up ? pcie::Way::kUp : pcie::Way::kDown, at_ps,
-               wires.train(pcie::TlpKind::kMemWr, traffic.bytes));
-  }
+  const bool gpu = traffic.place <= Place::kGpuLinkDown;
+  const bool up = traffic.place == Place::kGpuLinkUp || traffic.place == Place::kNicLinkUp;
+  pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
+  wires.send(up ? pcie::Way::kUp : pcie::Way::kDown, at_ps,
+             wires.train(pcie::TlpKind::kMemWr, traffic.bytes));
   traffic_.push(at_ps + ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps), traffic);
 }
 
@@ -590,7 +586,11 @@ void Machine::run(const RunSetup& setup) {
   for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
     if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
 
-  for (const trace::Traffic& traffic : run.traffic) traffic_.push(begin_ps, traffic);
+  for (const trace::Traffic& traffic : run.traffic)
+    if (traffic.place == trace::Traffic::Place::kWire)
+      fabric_->load(traffic.pe, begin_ps, traffic.gbps, traffic.bytes);
+    else
+      traffic_.push(begin_ps, traffic);
 
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.

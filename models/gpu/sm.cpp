@@ -95,8 +95,7 @@ bool Sm::step(Lane& lane, const Step& step) {
       lane.at_ps += cycles_ps(step.cycles);
       return true;
     case StepOp::kStore:
-      store_step(lane, step);
-      return true;
+      return store_step(lane, step);
     case StepOp::kFence:
       return fence_step(lane, step);
     case StepOp::kLoad:
@@ -152,7 +151,7 @@ void Sm::store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_
   lane.payload.set_data_ptr(lane.bytes.data());
 }
 
-void Sm::store_step(Lane& lane, const Step& step) {
+bool Sm::store_step(Lane& lane, const Step& step) {
   const Program& program = *lane.context->program;
   const Word& word = program.words[step.word];
   const bool is_entry = step.form != EntryForm::kNone;
@@ -163,7 +162,8 @@ void Sm::store_step(Lane& lane, const Step& step) {
   // Lanes that store together: each to a sector of its own.
   const std::uint32_t lanes = is_entry ? lane.lanes : 1;
   const double own_cycles = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
-  Ps done_ps = lane.at_ps + cycles_ps(own_cycles * count);
+  const Ps own_ps = lane.at_ps + cycles_ps(own_cycles * count);
+  Ps done_ps = own_ps;
   if (lanes > 1 || lanes_.size() > 1) {
     // All lanes of the SM leave by one port; a wide store takes it as much longer as one lane.
     const double wider = own_cycles > spec_.store_cycles ? own_cycles / spec_.store_cycles : 1;
@@ -184,6 +184,10 @@ void Sm::store_step(Lane& lane, const Step& step) {
             std::min(kBlockBytes, total - from));
   }
   if (step.word == program.announcement()) lane.rang = true;
+  if (done_ps == own_ps || lanes_.size() == 1) return true;
+  // Others may come to the port before this lane's next store: it must not run ahead of them.
+  resume_.push(done_ps, lane.access.lane);
+  return false;
 }
 
 bool Sm::fence_step(Lane& lane, const Step& step) {

@@ -64,7 +64,8 @@ class Sm : public sc_core::sc_module {
   bool is_private(const Lane& lane, const Word& word, std::uint64_t address) const;
   bool memory_step(Lane& lane, const Step& step);
   void finish_access(Lane& lane, const Step& step, Ps back_ps);
-  void store_step(Lane& lane, const Step& step);
+  /// False: the SM's port holds the lane up; it goes on when its stores have left.
+  bool store_step(Lane& lane, const Step& step);
   void store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
              std::uint32_t bytes);
   bool fence_step(Lane& lane, const Step& step);

@@ -6,6 +6,16 @@
 
 namespace marrow::nic {
 
+namespace {
+
+bool is_request(const wire::Message& message) {
+  using Kind = wire::Message::Kind;
+  return message.kind == Kind::kWrite || message.kind == Kind::kRead ||
+         message.kind == Kind::kAtomic;
+}
+
+}  // namespace
+
 Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
          const PcieSpec& pcie, const pcie::Switch& ways, pcie::DmaEngine::Detail detail,
          wire::Fabric& fabric, std::uint32_t port)
@@ -27,7 +37,11 @@ Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
         return responder_.requested(message, at_ps);
       });
   registers.register_nb_transport_fw(this, &Nic::nb_transport_fw);
-  fabric.attach(port, [this](wire::Message& message, Ps at_ps) { received(message, at_ps); });
+  fabric.attach(
+      port, [this](wire::Message& message, Ps at_ps) { received(message, at_ps); },
+      [this](const wire::Message& message, const wire::Fabric::Sent& way) {
+        if (is_request(message)) requester_.sent(message, way);
+      });
 }
 
 void Nic::start(const Connections& connections) {
@@ -66,8 +80,7 @@ void Nic::dma_done(Dma& dma, Ps at_ps) {
 }
 
 void Nic::received(wire::Message& message, Ps at_ps) {
-  using Kind = wire::Message::Kind;
-  if (message.kind == Kind::kWrite || message.kind == Kind::kRead || message.kind == Kind::kAtomic)
+  if (is_request(message))
     engine_.receive(message);
   else
     requester_.answered(message, at_ps);

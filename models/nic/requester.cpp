@@ -348,7 +348,7 @@ void Requester::drain(std::uint32_t q) {
   for (; queue.next < queue.sent.size() && queue.sent[queue.next].ready; ++queue.next) {
     Sent& sent = queue.sent[queue.next];
     if (sent.local) {
-      sent.left = sent.done = true;
+      sent.done = true;
       sent.done_ps = sent.last_ps;
       continue;
     }
@@ -358,16 +358,21 @@ void Requester::drain(std::uint32_t q) {
 }
 
 void Requester::transmit(std::uint32_t q, Sent& sent) {
-  const auto way = fabric_.send(sent.message, sent.first_ps, sent.last_ps);
-  Flight* f = sent.left ? nullptr : to_.book->message(q, sent.message.index);
+  Flight* f = to_.book->message(q, sent.message.index);
+  if (f && f->transmitted_ps < 0) f->gathered_ps = sent.first_ps;
+  sent.left_ps = -1;
+  fabric_.send(sent.message, sent.first_ps, sent.last_ps);
+}
+
+void Requester::sent(const wire::Message& message, const wire::Fabric::Sent& way) {
+  Flight* f = to_.book->message(message.queue, message.index);
   if (f && f->transmitted_ps < 0) {
-    f->gathered_ps = sent.first_ps;
     f->transmitted_ps = way.left_ps;
     f->wired_ps = way.arrived_ps;
   }
-  sent.left = true;
-  sent.left_ps = way.left_ps;
-  if (fabric_.loses()) arm(q, way.left_ps);
+  if (!fabric_.loses()) return;
+  if (Sent* const sent = find(message.queue, message.index)) sent->left_ps = way.left_ps;
+  arm(message.queue, way.left_ps);
 }
 
 void Requester::arm(std::uint32_t q, Ps left_ps) {
@@ -507,7 +512,8 @@ void Requester::timeout(Timer& timer, Ps at_ps) {
   queue.armed = false;
   const auto oldest = std::find_if(queue.sent.begin(), queue.sent.begin() + queue.next,
                                    [](const Sent& s) { return !s.done && !s.local; });
-  if (oldest == queue.sent.begin() + queue.next) return;
+  // One that waits for the port arms the timer when it leaves.
+  if (oldest == queue.sent.begin() + queue.next || oldest->left_ps < 0) return;
   if (oldest->left_ps + ps_from_ns(spec_.ack_timeout_us * 1000) > at_ps) {
     arm(timer.queue, oldest->left_ps);
     return;

@@ -53,6 +53,8 @@ class Requester : public sc_core::sc_module {
   /// A store into the register page arrives. Bytes beyond the first 8 are a pushed entry.
   void doorbell(std::uint64_t address, std::span<const std::uint8_t> bytes, Ps at_ps);
   void dma_done(Dma& dma, Ps at_ps);
+  /// When a request leaves is known.
+  void sent(const wire::Message& message, const wire::Fabric::Sent& way);
   /// The engine takes up an entry.
   void turn(const MessageEngine::Turn& turn, Ps at_ps);
   /// An acknowledgement or a response arrives at the port.
@@ -73,11 +75,10 @@ class Requester : public sc_core::sc_module {
     bool gathers = false;      ///< the payload is not in the entry
     bool connects = false;     ///< a DC initiator turns to another destination
     bool ready = false;        ///< payload there
-    bool left = false;         ///< transmitted at least once
     bool done = false;         ///< acknowledged
     bool local = false;        ///< NOP: nothing to transmit
     Ps first_ps = 0, last_ps = 0;
-    Ps left_ps = 0;  ///< last byte of the last transmission
+    Ps left_ps = -1;  ///< last byte of the last transmission; -1: waits for the port
     Ps done_ps = 0;
     std::uint32_t retries = 0;
     Syndrome syndrome = Syndrome::kNone;  ///< the queue stops here

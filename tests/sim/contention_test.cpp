@@ -48,9 +48,8 @@ class Contention : public SystemC {
 
 TEST_F(Contention, LanesOfAnSmShareItsPort) {
   // Three 16 B stores of eight lanes, 100 cycles each at the port beside 10 of a lane's own: spread
-  // over SMs a lane takes 30 cycles for them. On one SM, where an operation's stores pass together,
-  // the last lane's three have waited for five of each of the seven others (entry, record,
-  // doorbell).
+  // over SMs a lane takes 30 cycles for them. On one SM all lanes come at once, so that the last
+  // one's have left after 8 * 3 * 100 cycles; the first ones' next stores come behind them.
   config::SystemSpec spec = p_ib();
   spec.gpu.store_cycles = spec.gpu.store16_cycles = 10;
   spec.gpu.store_lane_cycles = 100;
@@ -66,7 +65,7 @@ TEST_F(Contention, LanesOfAnSmShareItsPort) {
     for (const Journey& j : journeys.all) most = std::max(most, j.at(Stage::kWqe));
     return static_cast<double>(most) / kPsPerNs * spec.gpu.sm_clock_ghz;  // cycles
   };
-  EXPECT_NEAR(longest(1) - longest(8), (7 * 5 + 3) * 100 - 30, 5);
+  EXPECT_NEAR(longest(1) - longest(8), 8 * 3 * 100 - 30, 5);
 }
 
 TEST_F(Contention, ALaneGoesRoundItsQueues) {
@@ -103,7 +102,8 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   sim::Work probe = puts(1, 40, 8);
   probe.does = {OpKind::kPutSignal, OpKind::kWait};
   probe.peer_does = {OpKind::kWait, OpKind::kPutSignal};
-  const config::Recipe gdaki = recipe("gdaki");
+  const config::Recipe gdaki =
+      recipe("gdaki", {{"publish", "load"}, {"doorbell_record", "false"}});
   const auto round_trip = [&] { return median(p_ib(), gdaki, probe, results::Metric::kRoundTrip); };
   const double idle_ns = round_trip();
   sim::BackgroundWarps bulk;
@@ -115,9 +115,12 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   probe.background[0].first_queue = 0;
   const double shared_ns = round_trip();
   EXPECT_LT(reserved_ns, 1.5 * idle_ns);
-  // Sixteen others before the own put: each holds the lock for two trips to the L2 at least, 2 *
-  // 154 ns near, once every round trip.
-  EXPECT_GT(shared_ns, idle_ns + 16 * 2 * 154);
+  // They publish in turn and are never done: all sixteen stand before the probe. Each hands over by
+  // a store that the next one's load sees, a trip to the L2 and back, and a fence.
+  const double hand_over_ns = (p_ib().gpu.load_cycles + p_ib().gpu.fence_gpu_cycles) /
+                              p_ib().gpu.l2_clock_ghz;
+  EXPECT_GT(shared_ns, idle_ns + 15 * hand_over_ns);
+  EXPECT_LT(shared_ns, idle_ns + 17 * 2 * hand_over_ns);
 }
 
 TEST_F(Contention, PacedBackgroundSendsAtItsPace) {
