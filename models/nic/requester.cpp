@@ -197,6 +197,11 @@ void Requester::release_fetch(Ps at_ps) {
 
 Requester::Sent* Requester::find(std::uint32_t q, std::uint64_t index) {
   std::deque<Sent>& sent = queues_[q].sent;
+  if (sent.empty()) return nullptr;
+  // Where every entry is one block, its place follows from its index.
+  if (const std::uint64_t place = index - sent.front().message.index;
+      place < sent.size() && sent[place].message.index == index)
+    return &sent[place];
   const auto it =
       std::lower_bound(sent.begin(), sent.end(), index,
                        [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
