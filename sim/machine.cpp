@@ -399,7 +399,7 @@ void Machine::run(const RunSetup& setup) {
         throw InputError(where + " with protocol " + program.protocol,
                          "the recipe has no '" +
                              std::string(kOpKindNames[static_cast<std::size_t>(op.kind)]) + "'",
-                         "add the steps to the recipe, or take the operation out of the trace");
+                         "add the steps to the recipe, or choose runs without it with --only");
       if (posts_for_lanes && is_message(op.kind) &&
           program.proxy.posts[static_cast<std::size_t>(op.kind)].empty())
         throw InputError(where + " with protocol " + program.protocol,

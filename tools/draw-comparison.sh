@@ -45,13 +45,15 @@ LC_ALL=C awk -F, '
   }
   END {
     if (failed || lines == 0) exit 2
-    split("#1f6feb #d1540a #2a8a3e #8b3fc4 #b3261e #5a6572", colours, " ")
+    colour_count = split("#1f6feb #d1540a #2a8a3e #8b3fc4 #b3261e #5a6572", colours, " ")
     left = 60; top = 20; width = 520; height = 300
+    # The names may need more room than the picture; lines beyond the colours are dashed.
+    all = 370; if (top + 20 * lines + 10 > all) all = top + 20 * lines + 10
     x_from = log(smallest) / log(2); x_to = log(largest) / log(2)
     y_from = int(log10(least)); if (10 ^ y_from > least) --y_from
     y_to = int(log10(most)); if (10 ^ y_to < most) ++y_to
-    print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 370\" font-family=\"sans-serif\" font-size=\"12\">"
-    print "<rect width=\"760\" height=\"370\" fill=\"white\"/>"
+    print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 " all "\" font-family=\"sans-serif\" font-size=\"12\">"
+    print "<rect width=\"760\" height=\"" all "\" fill=\"white\"/>"
     for (e = y_from; e <= y_to; ++e)
       for (m = 1; m < 10 && (m == 1 || e < y_to); ++m) {
         y = y_of(m * 10 ^ e)
@@ -66,14 +68,16 @@ LC_ALL=C awk -F, '
     text(left + width / 2, top + height + 40, "middle", "message size", "#222")
     printf "<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">one message, us (median)</text>\n", top + height / 2
     for (l = 1; l <= lines; ++l) {
-      name = order[l]; colour = colours[(l - 1) % 6 + 1]; path = ""
+      name = order[l]; colour = colours[(l - 1) % colour_count + 1]; path = ""
+      round = int((l - 1) / colour_count)
+      dash = round == 0 ? "" : sprintf(" stroke-dasharray=\"%d 4\"", round == 1 ? 8 : 2)
       for (i = 1; i <= points[name]; ++i)
         path = path (i == 1 ? "M" : "L") sprintf("%.1f %.1f", x_of(xs[name, i]), y_of(ys[name, i]))
-      printf "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", path, colour
+      printf "<path d=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", path, colour, dash
       for (i = 1; i <= points[name]; ++i)
         printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", x_of(xs[name, i]), y_of(ys[name, i]), colour
       y = top + 14 + 20 * (l - 1)
-      printf "<path d=\"M%d %dh22\" stroke=\"%s\" stroke-width=\"2\"/>\n", left + width + 14, y, colour
+      printf "<path d=\"M%d %dh22\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", left + width + 14, y, colour, dash
       text(left + width + 42, y + 4, "start", name, "#222")
     }
     print "</svg>"

@@ -32,9 +32,36 @@ constexpr double kUnsteady = 0.2;   // rounds that differ by more measured two t
 constexpr double kSteady = 0.03;    // rounds that differ by less measured one thing
 constexpr double kUniform80 = 0.8;  // p10 to p90 of a uniform distribution, of its whole width
 
-double number(const json& row, const char* key, double otherwise) {
+/// Every number of a probe is a time, a rate, a count or a size.
+double number(const json& row, const char* key, double otherwise, const std::string& place) {
+  constexpr double kMost = 1e12;
   const auto it = row.find(key);
-  return it != row.end() && it->is_number() ? it->get<double>() : otherwise;
+  if (it == row.end() || it->is_null()) return otherwise;
+  const double value = it->is_number() ? it->get<double>() : NAN;
+  if (!(value >= 0 && value <= kMost))
+    throw InputError(place,
+                     fmt::format("'{}': {} is no number from 0 to {:g}", key, it->dump(), kMost),
+                     "take the file as marrow-probe wrote it");
+  return value;
+}
+
+/// Empty where the key is missing.
+std::string text(const json& line, const char* key, const std::string& place) {
+  const auto it = line.find(key);
+  if (it == line.end()) return "";
+  if (!it->is_string())
+    throw InputError(place, fmt::format("'{}' is no text", key),
+                     "take the file as marrow-probe wrote it");
+  return it->get<std::string>();
+}
+
+bool flag(const json& line, const char* key, bool otherwise, const std::string& place) {
+  const auto it = line.find(key);
+  if (it == line.end()) return otherwise;
+  if (!it->is_boolean())
+    throw InputError(place, fmt::format("'{}' is neither true nor false", key),
+                     "take the file as marrow-probe wrote it");
+  return it->get<bool>();
 }
 
 std::string text_of(const json& value) {
@@ -47,32 +74,32 @@ ProbeRow row_of(const json& line, const std::string& place) {
   row.name = line["name"].get<std::string>();
   if (line.contains("cond") && line["cond"].is_object())
     for (const auto& [key, value] : line["cond"].items()) row.conditions[key] = text_of(value);
-  row.unit = line.contains("unit") && line["unit"].is_string() ? line["unit"].get<std::string>()
-                                                               : std::string();
-  row.median = number(line, "median", NAN);
+  row.unit = text(line, "unit", place);
+  row.median = number(line, "median", NAN, place);
   if (!std::isfinite(row.median))
     throw InputError(place, row.name + " has no median", "every row of a probe has one");
-  row.min = number(line, "min", row.median);
-  row.p10 = number(line, "p10", row.median);
-  row.p90 = number(line, "p90", row.median);
-  row.median_low = number(line, "median_low", row.median);
-  row.median_high = number(line, "median_high", row.median);
-  if (line.contains("overhead")) row.overhead = number(line, "overhead", 0);
+  row.min = number(line, "min", row.median, place);
+  row.p10 = number(line, "p10", row.median, place);
+  row.p90 = number(line, "p90", row.median, place);
+  row.median_low = number(line, "median_low", row.median, place);
+  row.median_high = number(line, "median_high", row.median, place);
+  if (line.contains("overhead")) row.overhead = number(line, "overhead", 0, place);
   return row;
 }
 
 void read_header(const json& line, ProbeFile& file) {
+  const std::string place = file.path + ":1";
   file.marrow_probe = line.contains("schema");
   if (file.marrow_probe && line["schema"] != "marrow.probe/1")
-    throw InputError(file.path + ":1", "schema " + line["schema"].dump() + " is not known",
+    throw InputError(place, "schema " + line["schema"].dump() + " is not known",
                      "this marrow reads marrow.probe/1");
-  file.gpu = line.value("gpu", "");
-  file.date = line.value("date", "");
-  file.clock_changed = line.value("clock_changed", false);
-  file.results_pending = line.value("results_pending", true);
+  file.gpu = text(line, "gpu", place);
+  file.date = text(line, "date", place);
+  file.clock_changed = flag(line, "clock_changed", false, place);
+  file.results_pending = flag(line, "results_pending", true, place);
   for (const auto& [name, key] :
        {std::pair{"sms", "gpu.sm.units_count"}, std::pair{"l2", "gpu.l2.capacity_bytes"}})
-    if (const double value = number(line, name, NAN); std::isfinite(value))
+    if (const double value = number(line, name, NAN, place); std::isfinite(value))
       file.facts.emplace_back(key, value);
   const auto pcie = line.find("pcie");
   if (pcie == line.end() || !pcie->is_object()) return;
@@ -81,7 +108,7 @@ void read_header(const json& line, ProbeFile& file) {
                                                        {"mps_bytes", "pcie.mps_bytes"},
                                                        {"mrrs_bytes", "pcie.mrrs_bytes"}};
   for (const auto& [name, key] : facts)
-    if (const double value = number(*pcie, name, NAN); std::isfinite(value))
+    if (const double value = number(*pcie, name, NAN, place); std::isfinite(value))
       file.facts.emplace_back(key, value);
 }
 
@@ -490,10 +517,10 @@ ProbeFile load_probe(const std::string& path) {
   ProbeFile file;
   file.path = path;
   std::size_t number = 0;
-  for (std::string text; std::getline(in, text);) {
+  for (std::string written; std::getline(in, written);) {
     const std::string place = fmt::format("{}:{}", path, ++number);
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const json line = json::parse(text, nullptr, false);
+    if (written.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const json line = json::parse(written, nullptr, false);
     if (!line.is_object() || !line.contains("name") || !line["name"].is_string())
       throw InputError(place, "is no row of a probe",
                        "a probe's file has a JSON object with a \"name\" on every line; "
@@ -511,6 +538,7 @@ ProbeFile load_probe(const std::string& path) {
     file.rows.push_back(row_of(line, place));
     const ProbeRow& row = file.rows.back();
     if (row.name == "op" && row.condition("op") == "none") file.none_cycles = row.median;
+    file.whole = row.name == "sm_clock" && row.condition("when") == "end";
   }
   std::map<std::map<std::string, std::string>, double> each;
   for (const ProbeRow& row : file.rows) {
@@ -588,7 +616,10 @@ ProbeReading read_quantities(const ProbeFile& file, const config::SystemSpec& sp
                     whole_cycles * whole_cycles);
       if (quantity.model == kUnknownSide)
         quantity.model = quantity.measured < between ? "cas near" : "cas far";
-      if (quantity.measured > 0) reading.quantities.push_back(quantity);
+      if (quantity.measured > 0)
+        reading.quantities.push_back(quantity);
+      else
+        ++reading.unpredicted["rows no longer than the measurement's own cost, or without width"];
     }
   }
   return reading;

@@ -37,6 +37,7 @@ struct ProbeFile {
   double none_cycles = 0;       ///< own cost of an operation's row: the row `op none`
   double stamp_cycles = 0;      ///< of a timed load: one by one less the chain timed as a whole
   bool clock_changed = false;
+  bool whole = false;  ///< ends with the row that is measured last
   /// Facts of the header under the system's keys: "pcie.mps_bytes".
   std::vector<std::pair<std::string, double>> facts;
   std::vector<ProbeRow> rows;

@@ -245,6 +245,7 @@ std::vector<std::string> placement_runs(trace::Reader& reader, const std::string
   while (const auto run = reader.next_run()) {
     if (!uncontended(*run)) continue;
     const config::Recipe recipe = recipe_of(*run, config_dir);
+    if (recipe.placed_by.empty()) continue;  // nothing is read off it
     Candidate candidate{run->name, {}};
     for (const trace::Lane& lane : run->lanes) {
       candidate.shows.insert(recipe.program.regions.front().name + " " +

@@ -75,7 +75,8 @@ class KnownPlacement {
   InferredPlacement inferred_;
 };
 
-/// The runs of a trace in which every queue has one warp, as few of them as show all queue words,
+/// The runs of a trace in which every queue has one warp and whose recipe tells what they show
+/// (`placed_by`), as few of them as show all queue words,
 /// entry pages and SMs that any of them shows.
 std::vector<std::string> placement_runs(trace::Reader& reader, const std::string& config_dir);
 

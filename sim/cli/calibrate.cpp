@@ -58,7 +58,9 @@ int run_on(sweep::Ranks& ranks, Arguments arguments) {
     std::unique_ptr<AtomicFile> json;
     if (!arguments.json.empty()) {
       json = std::make_unique<AtomicFile>(arguments.json);
-      json->stream() << calibrate::as_json(problem, fit).dump(1) << '\n';
+      json->stream() << calibrate::as_json(problem, fit)
+                            .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+                     << '\n';
     }
     overlay.commit();
     if (json) json->commit();

@@ -25,13 +25,8 @@ TraceFile::TraceFile(const std::string& path) : path_(path) {
   path_ =
       (std::filesystem::temp_directory_path() / ("marrow-" + std::to_string(getpid()) + ".trace"))
           .string();
+  temporary_.emplace(path_);
   trace::import_workload_yaml(path, path_);
-  temporary_ = true;
-}
-
-TraceFile::~TraceFile() {
-  std::error_code ignored;
-  if (temporary_) std::filesystem::remove(path_, ignored);
 }
 
 std::string config_dir_of(const std::string& system_file) {
@@ -41,16 +36,18 @@ std::string config_dir_of(const std::string& system_file) {
   return MARROW_CONFIG_DIR;
 }
 
-void keep_outputs_apart(const CLI::App& command) {
+void check_outputs(const CLI::App& command) {
   namespace fs = std::filesystem;
   constexpr std::string_view kOutputs[] = {"--out", "--json", "--csv", "--messages-csv",
                                            "--perfetto"};
   std::vector<std::pair<std::string, fs::path>> inputs, outputs;
   for (const CLI::Option* option : command.get_options()) {
-    if (option->count() == 0) continue;
+    if (option->get_type_size() == 0) continue;  // a flag
     const std::string name = option->get_name();
     const bool output =
         std::find(std::begin(kOutputs), std::end(kOutputs), name) != std::end(kOutputs);
+    if (output && option->count() == 0 && !option->get_default_str().empty())
+      outputs.emplace_back(name, option->get_default_str());
     for (const std::string& value : option->results())
       (output ? outputs : inputs).emplace_back(name, value);
   }
@@ -58,7 +55,7 @@ void keep_outputs_apart(const CLI::App& command) {
     std::error_code ignored;
     return fs::equivalent(a, b, ignored) || a.lexically_normal() == b.lexically_normal();
   };
-  for (const CLI::App* further : command.get_subcommands()) keep_outputs_apart(*further);
+  for (const CLI::App* further : command.get_subcommands()) check_outputs(*further);
   std::error_code ignored;
   for (std::size_t o = 0; o < outputs.size(); ++o) {
     const auto& [name, path] = outputs[o];
@@ -74,6 +71,8 @@ void keep_outputs_apart(const CLI::App& command) {
       if (same(path, outputs[other].second))
         throw InputError(name, "is the same file as " + outputs[other].first, "name another file");
   }
+  if (command.get_name() == "sweep") return;  // writes a folder, which it makes
+  for (const auto& [name, path] : outputs) AtomicFile::check(path.string());
 }
 
 int over_ranks(const std::function<int(sweep::Ranks&)>& work) {

@@ -5,12 +5,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/config/parameters.h"
 #include "sim/sweep/ranks.h"
 #include "sim/sweep/uncertainty.h"
+#include "traces/atomic_file.h"
 
 namespace marrow::cli {
 
@@ -30,9 +32,10 @@ void add_config(CLI::App& app, Action& action);
 /// configs/ that a system file belongs to (its parent's parent), else the installed one.
 std::string config_dir_of(const std::string& system_file);
 
-/// Throws InputError if an output file that the command names is one of its inputs, or is named by
-/// two of its options: it would be lost without a word.
-void keep_outputs_apart(const CLI::App& command);
+/// Before a command works for minutes: throws InputError if an output file that it is to write
+/// cannot be written, is one of its inputs, or is named by two of its options (it would be lost
+/// without a word).
+void check_outputs(const CLI::App& command);
 
 /// Does what a command spreads over the ranks that mpirun started. What it throws is told first
 /// where there are several.
@@ -49,14 +52,11 @@ class TraceFile {
  public:
   /// Throws InputError like the importer of workloads.
   explicit TraceFile(const std::string& path);
-  ~TraceFile();
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
   const std::string& path() const { return path_; }
 
  private:
   std::string path_;
-  bool temporary_ = false;
+  std::optional<Temporary> temporary_;
 };
 
 /// One sample of what is not known exactly.

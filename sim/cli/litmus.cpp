@@ -87,7 +87,9 @@ int litmus(const Arguments& arguments) {
     }
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    file.stream() << order::to_json(programs).dump(2) << '\n';
+    file.stream() << order::to_json(programs).dump(2, ' ', false,
+                                                   nlohmann::json::error_handler_t::replace)
+                  << '\n';
     file.commit();
   }
   if (arguments.witnesses.empty()) {

@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    for (const CLI::App* command : app.get_subcommands()) marrow::cli::keep_outputs_apart(*command);
+    marrow::remove_temporaries_at_signals();
+    for (const CLI::App* command : app.get_subcommands()) marrow::cli::check_outputs(*command);
     return action();
   } catch (const marrow::InputError& error) {
     std::fflush(stdout);

@@ -23,6 +23,9 @@ int run(const Arguments& arguments) {
   const std::string own = MARROW_CONFIG_DIR "/../docs/validation-misses.txt";
   if (notes.empty() && fs::exists(own)) notes = own;
   const auto data = report::gather(arguments.paths, notes, MARROW_VERSION);
+  for (const auto& source : data["sources"])
+    if (source.contains("fault"))
+      std::cerr << "marrow: left out: " << source["fault"].get<std::string>() << '\n';
   AtomicFile file(arguments.out);
   report::write_page(file.stream(), MARROW_REPORT_PAGE, data);
   file.commit();

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -32,6 +34,10 @@ int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
     return 0;
   }
   const std::string folder = arguments.out.empty() ? "sweep-" + study.name : arguments.out;
+  std::vector<std::string> outputs = {"results.csv", "results.json", "sensitivity.csv"};
+  if (!study.choose_for.empty()) outputs.emplace_back("chooser.csv");
+  if (std::filesystem::is_directory(folder))
+    for (const std::string& output : outputs) AtomicFile::check(folder + "/" + output);
   sweep::Journal journal(folder, study.name, fingerprint, points.size());
   const std::size_t kept = journal.lines().size();
   results::Progress progress(points.size() - kept, "points");
@@ -61,9 +67,8 @@ int run_on(sweep::Ranks& ranks, const Arguments& arguments) {
   for (std::size_t p = 0; p < points.size(); ++p)
     if (!results.outcomes[p].error.empty() && failed++ == 0)
       first = "point " + std::to_string(p) + ": " + results.outcomes[p].error;
-  std::cout << "Results of " << points.size() << " points in " << folder
-            << ": results.csv, results.json, sensitivity.csv"
-            << (study.choose_for.empty() ? "" : ", chooser.csv");
+  std::cout << "Results of " << points.size() << " points in " << folder << ": "
+            << fmt::format("{}", fmt::join(outputs, ", "));
   if (kept > 0) std::cout << " (" << kept << " points were there already)";
   std::cout << '\n';
   if (failed > 0)

@@ -75,7 +75,9 @@ int validate_capture(const Arguments& arguments) {
   validate::add_intervals(comparison, intervals, config::bind(parameters).stage_error_percent);
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    file.stream() << validate::as_json(comparison).dump(1) << '\n';
+    file.stream() << validate::as_json(comparison)
+                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+                  << '\n';
     file.commit();
   }
   validate::write_table(std::cout, comparison);
@@ -100,7 +102,9 @@ int validate_measurements(const Arguments& arguments) {
   const auto predictions = validate::predict(tables, options);
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
-    file.stream() << validate::as_json(tables, predictions).dump(1) << '\n';
+    file.stream() << validate::as_json(tables, predictions)
+                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+                  << '\n';
     file.commit();
   }
   validate::write_table(std::cout, tables, predictions, options.seeds);

@@ -370,6 +370,13 @@ ParameterSet ParameterSet::load(const std::string& path,
   return set;
 }
 
+const Parameter& ParameterSet::need(std::string_view key, const std::string& place) const {
+  if (const Parameter* const known = find(key)) return *known;
+  std::vector<std::string_view> keys;
+  for (const Parameter& parameter : parameters_) keys.push_back(parameter.key);
+  refuse_unknown(place, key, keys);
+}
+
 void ParameterSet::set(std::string_view assignment) {
   const std::string place = fmt::format("--set {}", assignment);
   const std::size_t equals = assignment.find('=');
@@ -383,15 +390,10 @@ void ParameterSet::set(std::string_view assignment) {
   if (key.empty()) {
     throw InputError(place, "no key before the operator", "write key=value");
   }
-  const auto known = index_.find(key);
-  if (known == index_.end()) {
-    std::vector<std::string_view> keys;
-    for (const Parameter& parameter : parameters_) keys.push_back(parameter.key);
-    refuse_unknown(place, key, keys);
-  }
+  need(key, place);
   const double operand = parse_number(trimmed(assignment.substr(equals + 1)), place, key);
 
-  Parameter& parameter = parameters_[known->second];
+  Parameter& parameter = parameters_[index_.at(key)];
   double value = operand;
   if (operation == '+') value = parameter.value + operand;
   if (operation == '-') value = parameter.value - operand;

@@ -67,6 +67,9 @@ class ParameterSet {
   /// False for a parameter of a group that the system has not.
   bool has(std::string_view key) const { return find(key) != nullptr; }
   const Parameter& parameter(std::string_view key) const;
+  /// For a key that a user gave at `place`: throws InputError with the nearest one if there is
+  /// none.
+  const Parameter& need(std::string_view key, const std::string& place) const;
   const std::vector<Parameter>& all() const { return parameters_; }  ///< in declaration order
   const std::string& system() const { return system_; }              ///< the file's `system:` name
   const std::string& description() const { return description_; }

@@ -67,25 +67,125 @@ class Notes {
   std::map<std::string, std::string> why_;
 };
 
+/// What is wrong with a file of a known kind.
+struct Fault {
+  std::string problem;
+};
+
+/// A part of a JSON with its place ("runs[0].stages[2].share"); every way down is checked.
+class Part {
+ public:
+  Part(const Json& json, std::string place) : json_(json), place_(std::move(place)) {}
+
+  const Json& json() const { return json_; }
+  bool has(const char* key) const { return json_.is_object() && json_.contains(key); }
+  Part at(const char* key) const {
+    const std::string place = place_.empty() ? key : place_ + "." + key;
+    if (!has(key)) throw Fault{place + " is missing"};
+    return {json_[key], place};
+  }
+  /// of: an entry's name where an empty list cannot be.
+  std::vector<Part> items(const char* of = nullptr) const {
+    if (!json_.is_array()) throw Fault{place_ + " is no list"};
+    if (of && json_.empty()) throw Fault{place_ + " is empty: there is no " + of};
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < json_.size(); ++i)
+      parts.emplace_back(json_[i], place_ + "[" + std::to_string(i) + "]");
+    return parts;
+  }
+  const Part& object() const {
+    if (!json_.is_object()) throw Fault{place_ + " is no object"};
+    return *this;
+  }
+  std::string text() const {
+    if (!json_.is_string()) throw Fault{place_ + " is no text"};
+    return json_.get<std::string>();
+  }
+  double number() const {
+    if (!json_.is_number()) throw Fault{place_ + " is no number"};
+    return json_.get<double>();
+  }
+  void within(double least, double most) const {
+    if (const double value = number(); !(value >= least && value <= most))
+      throw Fault{place_ + " is " + json_.dump() + ", out of range"};
+  }
+
+ private:
+  const Json& json_;
+  std::string place_;
+};
+
+constexpr double kMostNs = 1e15;  // eleven days
+
+/// Rows of times, as `run --json` has them for stages, operations and kernels.
+void check_times(const Part& row, const char* name) {
+  row.at(name).text();
+  row.at("count").within(1, 1e15);
+  for (const char* key : {"p10_ns", "median_ns", "p90_ns", "p99_ns", "mean_ns"})
+    if (row.has(key)) row.at(key).within(0, kMostNs);
+  if (row.has("share")) row.at("share").within(0, 1.0001);
+  if (row.has("interval_ns"))
+    for (const Part& end : row.at("interval_ns").items()) end.within(0, kMostNs);
+}
+
+void check_run(const Part& file) {
+  for (const Part& run : file.at("runs").items("run")) {
+    run.at("run").text();
+    // A run without put has messages neither, but operations.
+    const bool operations = run.has("operations") && !run.at("operations").items().empty();
+    run.at("messages").within(operations ? 0 : 1, 1e15);
+    const bool some = run.at("messages").number() > 0;
+    for (const Part& row : run.at("stages").items(some ? "stage" : nullptr))
+      check_times(row, "stage");
+    if (operations)
+      for (const Part& row : run.at("operations").items()) check_times(row, "operation");
+    if (run.has("kernels"))
+      for (const Part& row : run.at("kernels").items()) check_times(row, "part");
+  }
+  file.at("total").at("messages").within(0, 1e15);
+  for (const Part& row : file.at("total").at("stages").items()) check_times(row, "stage");
+}
+
+void check_comparison(const Part& rows) {
+  for (const Part& row : rows.items("row")) {
+    for (const char* key : {"run", "protocol"}) row.at(key).text();
+    for (const char* key : {"median_ns", "p90_ns", "p99_ns"}) row.at(key).within(0, kMostNs);
+  }
+}
+
+void check_validation(const Part& file) {
+  file.at("summary").object();
+  for (const Part& row : file.at("rows").items("row")) {
+    for (const char* key : {"case", "stage"}) row.at(key).text();
+    row.at("error").number();
+    for (const char* side : {"measured", "predicted"})
+      if (row.has(side)) row.at(side).at("median").within(0, 1e18);
+  }
+}
+
 /// Points as columns; only sensitivities that a chart could show.
 Json slim_sweep(Json sweep) {
   constexpr double kLeast = 1e-4;
+  const Part file(sweep, "");
   Json parameters = Json::object(), metrics = Json::object(), errors = Json::array();
-  const Json& points = sweep.at("points");
-  for (const Json& axis : sweep.at("axes")) parameters[axis.at("name")] = Json::array();
-  for (const Json& metric : sweep.at("metrics")) metrics[metric] = Json::array();
-  for (const Json& point : points) {
-    for (auto& [name, column] : parameters.items())
-      column.push_back(point.at("parameters").value(name, Json()));
-    for (auto& [name, column] : metrics.items())
-      column.push_back(point.at("metrics").value(name, Json()));
-    if (!point.at("error").is_null())
-      errors.push_back({{"point", point.at("point")}, {"error", point.at("error")}});
+  const std::vector<Part> points = file.at("points").items("point");
+  for (const Part& axis : file.at("axes").items("axis"))
+    parameters[axis.at("name").text()] = Json::array();
+  for (const Part& metric : file.at("metrics").items()) metrics[metric.text()] = Json::array();
+  for (const Part& point : points) {
+    const auto append = [](Json& columns, const Part& values) {
+      for (auto& [name, column] : columns.items())
+        column.push_back(values.json().value(name, Json()));
+    };
+    append(parameters, point.at("parameters").object());
+    append(metrics, point.at("metrics").object());
+    if (!point.at("error").json().is_null())
+      errors.push_back({{"point", point.at("point").json()}, {"error", point.at("error").text()}});
   }
   Json sensitivity = Json::array();
-  for (const Json& s : sweep.at("sensitivity"))
-    if (s.at("result").is_number() && std::abs(s.at("result").get<double>()) >= kLeast)
-      sensitivity.push_back(s);
+  for (const Part& s : file.at("sensitivity").items())
+    if (s.at("result").json().is_number() && std::abs(s.at("result").number()) >= kLeast)
+      sensitivity.push_back(s.json());
   const std::size_t count = points.size();
   sweep["points"] = {
       {"count", count}, {"parameters", parameters}, {"metrics", metrics}, {"errors", errors}};
@@ -101,6 +201,8 @@ class Gatherer {
     std::error_code ignored;
     if (!fs::exists(path, ignored))
       throw InputError(path, "no such file or folder", std::string(kWhatIsRead));
+    if (fs::path(path).extension() == ".tmp")
+      throw InputError(path, "is what a command was ended over while it wrote", "remove it");
     if (!fs::is_directory(path)) {
       if (!add_file(path, true))
         throw InputError(path, "nothing that a report shows", std::string(kWhatIsRead));
@@ -112,9 +214,7 @@ class Gatherer {
       if (entry.is_regular_file()) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files)
-      if ((is_json(file) || is_csv(file)) && !add_file(file.string(), false) &&
-          file.filename() != "results.csv" && file.filename() != "sensitivity.csv")
-        sources_.push_back({{"file", file.string()}, {"what", "not shown"}, {"skipped", true}});
+      if (is_json(file) || is_csv(file)) add_found(file);
   }
 
   Json done(const std::string& version) const {
@@ -134,6 +234,20 @@ class Gatherer {
   }
 
  private:
+  /// In a folder one bad file does not keep the others from being shown.
+  void add_found(const fs::path& file) {
+    Json source = {{"file", file.string()}, {"what", "not shown"}, {"skipped", true}};
+    try {
+      if (add_file(file.string(), false)) return;
+      if (file.filename() == "results.csv" || file.filename() == "sensitivity.csv" ||
+          file.filename() == "chooser.csv")
+        return;
+    } catch (const InputError& error) {
+      source["fault"] = error.what();
+    }
+    sources_.push_back(source);
+  }
+
   /// False if it is of no kind that a report shows.
   bool add_file(const std::string& path, bool named) {
     if (!seen_.insert(fs::weakly_canonical(path).string()).second) return true;
@@ -153,38 +267,37 @@ class Gatherer {
   bool add_json(const std::string& path, bool named) {
     std::ifstream file(path);
     Json json = Json::parse(file, nullptr, false);
-    if (json.is_discarded()) {
-      if (!named) return false;
-      throw InputError(path, "not JSON", std::string(kWhatIsRead));
-    }
-    if (!json.is_object() || !json.value("schema", Json()).is_string()) return false;
+    if (json.is_discarded())
+      throw InputError(path, "not JSON, or cut off",
+                       named ? std::string(kWhatIsRead) : "write it anew, or remove it");
+    if (!json.is_object() || !json.contains("schema") || !json["schema"].is_string()) return false;
     const std::string schema = json["schema"];
+    const Part whole(json, "");
     try {
       if (schema == "marrow.run/1") {
+        whole.at("system").text();
         if (json.contains("comparison")) {  // of several protocols: one table instead of runs
+          check_comparison(whole.at("comparison"));
           json["runs"] = Json::array();
           json["total"] = {{"stages", Json::array()}};
+        } else {
+          check_run(whole);
         }
-        check(json.at("runs").is_array() && json.at("total").at("stages").is_array());
         take(runs_, std::move(json), path, "run");
       } else if (schema == "marrow.validate/1") {
+        check_validation(whole);
         explain(json);
-        check(json.at("summary").is_object());
         take(validations_, std::move(json), path, "validation");
       } else if (schema == "marrow.sweep/1") {
         take(sweeps_, slim_sweep(std::move(json)), path, "sweep");
       } else {
         return false;
       }
-    } catch (const Json::exception& error) {
-      throw InputError(path, "not as " + schema + " has it: " + error.what(),
+    } catch (const Fault& fault) {
+      throw InputError(path, "not as " + schema + " has it: " + fault.problem,
                        "write it anew with this marrow");
     }
     return true;
-  }
-
-  static void check(bool good) {
-    if (!good) throw Json::other_error::create(501, "a part of another type", nullptr);
   }
 
   void take(Json& all, Json json, const std::string& path, const char* what) {
@@ -195,11 +308,12 @@ class Gatherer {
 
   void explain(Json& validation) const {
     constexpr double kMiss = 0.15;  // as docs/validation.md lists them
-    const std::string capture = fs::path(validation.value("capture", "")).stem().string();
-    for (Json& row : validation.at("rows")) {
-      const double error = row.at("error").get<double>();
-      if (std::abs(error) <= kMiss) continue;
-      const std::string why = notes_.why(capture, row.at("case"), row.at("stage"));
+    const Part whole(validation, "");
+    const std::string capture =
+        whole.has("capture") ? fs::path(whole.at("capture").text()).stem().string() : "";
+    for (Json& row : validation["rows"]) {
+      if (std::abs(row["error"].get<double>()) <= kMiss) continue;
+      const std::string why = notes_.why(capture, row["case"], row["stage"]);
       if (!why.empty()) row["why"] = why;
     }
   }

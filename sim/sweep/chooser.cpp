@@ -50,7 +50,7 @@ std::vector<Choice> choices(const Results& results) {
     const auto at = static_cast<std::size_t>(it - situations.begin());
     if (it == situations.end()) {
       situations.push_back(situation);
-      found.emplace_back();
+      found.push_back({situation, {}, 0});
     }
     if (value_of(results.outcomes[p], target)) found[at].point.push_back(p);
   }
@@ -90,7 +90,12 @@ void write_chooser_csv(std::ostream& out, const Results& results) {
   append(cells, {target, "second", "margin_percent"});
   line(cells);
   for (const Choice& choice : choices(results)) {
-    if (choice.point.empty()) continue;
+    if (choice.point.empty()) {
+      cells = choice.situation;
+      cells.resize(study.axes.size() + keys.size() + 3);
+      line(cells);
+      continue;
+    }
     const Point& best = (*results.points)[choice.point[0]];
     cells = labels(study, best, true);
     append(cells, labels(study, best, false));
@@ -118,7 +123,12 @@ void write_chooser(std::ostream& out, const Results& results) {
   const std::size_t texts = rows[0].size();
   append(rows[0], {target, "ahead of", "by"});
   for (const Choice& choice : found) {
-    if (choice.point.empty()) continue;
+    if (choice.point.empty()) {
+      std::vector<std::string>& row = rows.emplace_back(choice.situation);
+      row.resize(rows[0].size(), "-");
+      row[texts] = "every way failed";
+      continue;
+    }
     const Point& best = (*results.points)[choice.point[0]];
     std::vector<std::string>& row = rows.emplace_back(labels(study, best, true));
     append(row, labels(study, best, false));

@@ -13,6 +13,7 @@ namespace marrow::sweep {
 
 /// One situation: a value for each of the study's `choose_for` axes.
 struct Choice {
+  std::vector<std::string> situation;  ///< labels of those values
   /// The points of the situation, best first, without failed ones. Of those that differ from the
   /// best by 0.5 % or less, the one that the study lists first is the best.
   std::vector<std::size_t> point;
@@ -24,7 +25,8 @@ struct Choice {
 std::vector<Choice> choices(const Results& results);
 
 /// A line for each situation: the situation's axes, the others' best values, every key that the
-/// best point sets, the target, the second best and its margin in percent.
+/// best point sets, the target, the second best and its margin in percent. Where every point of a
+/// situation failed, all but the situation is empty.
 void write_chooser_csv(std::ostream& out, const Results& results);
 /// For people.
 void write_chooser(std::ostream& out, const Results& results);

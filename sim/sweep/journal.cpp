@@ -133,7 +133,8 @@ Journal::Journal(const std::string& path, const std::string& head, const Journal
   }
   while (std::getline(in, line)) {
     const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
-    if (!json.is_object() || !json.contains("point") || !json.contains("line")) continue;
+    if (!json.is_object() || !json.contains("line")) continue;
+    if (!json.contains("point") || !json["point"].is_number_unsigned()) continue;
     lines_[json["point"].get<std::size_t>()] = json["line"].dump();
   }
 }

@@ -221,9 +221,10 @@ void write_json(std::ostream& out, const Results& results) {
     json["choose_for"] = study.choose_for;
     json["choices"] = Json::array();
     for (const Choice& choice : choices(results))
-      json["choices"].push_back({{"points", choice.point}, {"margin", choice.margin}});
+      json["choices"].push_back(
+          {{"situation", choice.situation}, {"points", choice.point}, {"margin", choice.margin}});
   }
-  out << json.dump(1) << '\n';
+  out << json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
 void write_table(std::ostream& out, const Results& results) {

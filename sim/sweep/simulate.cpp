@@ -189,14 +189,15 @@ std::string as_line(const Outcome& outcome) {
 Outcome from_line(const std::string& line) {
   const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
   Outcome outcome;
-  if (!json.is_object() || (!json.contains("error") && !json.contains("metrics"))) {
+  const bool failed = json.is_object() && json.contains("error") && json["error"].is_string();
+  if (!failed && !(json.is_object() && json.contains("metrics") && json["metrics"].is_object())) {
     outcome.error = "its simulation ended without a result";
     return outcome;
   }
-  if (json.contains("error")) outcome.error = json["error"].get<std::string>();
+  if (failed) outcome.error = json["error"].get<std::string>();
   if (json.contains("metrics"))
     for (const auto& [name, value] : json["metrics"].items())
-      outcome.metrics.emplace_back(name, value.get<double>());
+      if (value.is_number()) outcome.metrics.emplace_back(name, value.get<double>());
   return outcome;
 }
 

@@ -73,6 +73,15 @@ void apply_set(Setup& setup, const std::string& assignment) {
     setup.system_sets.push_back(assignment);
 }
 
+/// A list's entries (or a value alone), none of which may stand twice.
+std::vector<YamlNode> distinct(const YamlNode& list) {
+  std::set<std::string> seen;
+  std::vector<YamlNode> items = list.one_or_more();
+  for (const YamlNode& item : items)
+    if (!seen.insert(item.text()).second) item.fail("stands twice", "remove one of them");
+  return items;
+}
+
 /// What the base has of a key. Its label is "base" where only the model knows.
 class BaseValues {
  public:
@@ -228,7 +237,7 @@ Axis read_axis(const std::string& name, const YamlNode& node, const BaseValues& 
     node.only({"keys", "values", "from", "to", "step", "factor", "scale", "percent"});
     if (const auto keys = node.find("keys")) {
       axis.keys.clear();
-      for (const YamlNode& key : keys->one_or_more()) axis.keys.push_back(key.text());
+      for (const YamlNode& key : distinct(*keys)) axis.keys.push_back(key.text());
       if (axis.keys.empty()) keys->fail("is empty", "name the keys that change together");
     }
   }
@@ -239,11 +248,7 @@ Axis read_axis(const std::string& name, const YamlNode& node, const BaseValues& 
   if (list) {
     if (!node.is_list() && (node.has("from") || node.has("percent")))
       list->fail("stands beside a range", "keep one of them");
-    std::set<std::string> seen;
-    for (const YamlNode& item : list->items()) {
-      if (!seen.insert(item.text()).second) item.fail("stands twice", "remove one of them");
-      add_value(axis, item.text());
-    }
+    for (const YamlNode& item : distinct(*list)) add_value(axis, item.text());
     if (axis.values.empty()) list->fail("is empty", "list the values to try");
   } else if (const auto percent = node.find("percent")) {
     if (node.has("from")) percent->fail("stands beside a range", "keep one of them");
@@ -292,7 +297,7 @@ void read_metrics(Study& study, const YamlNode& root) {
                    "rate",           "goodput",    "stages"};
   if (const auto node = root.find("metrics")) {
     study.metrics.clear();
-    for (const YamlNode& item : node->one_or_more())
+    for (const YamlNode& item : distinct(*node))
       study.metrics.push_back(
           item.one_of({"issue", "put_completion", "doorbell_to_completion", "round_trip", "one_way",
                        "rate", "goodput", "end_to_end", "stages"}));
@@ -314,7 +319,7 @@ void read_choose_for(Study& study, const YamlNode& node) {
               "add one to metrics, as put_completion");
   std::vector<std::string> axes;
   for (const Axis& axis : study.axes) axes.push_back(axis.name);
-  for (const YamlNode& item : node.one_or_more()) {
+  for (const YamlNode& item : distinct(node)) {
     study.choose_for.push_back(item.text());
     if (std::find(axes.begin(), axes.end(), item.text()) == axes.end())
       item.fail(fmt::format("\"{}\" is none of the study's axes", item.text()),

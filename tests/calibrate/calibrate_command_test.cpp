@@ -145,6 +145,7 @@ TEST_F(Calibrate, RefusesWhatIsWrong) {
     return Arguments{"calibrate", "--system", kSystem, "--probe", kProbe, "--out", "o.yaml"} + more;
   };
   expect_refused(with({"--parameters", "gpu.fence.sys_cycle"}), {"gpu.fence.sys_cycles"});
+  expect_refused(with({"--parameters", "gpu.nope"}), {"marrow: --parameters gpu.nope: "});
   expect_refused(with({"--parameters", "pcie.mps_bytes"}), {"pcie.mps_bytes", "whole number"});
   expect_refused(with({"--parameters-from", "gpu.fense"}), {"gpu.fence"});
   expect_refused(with({"--probe", "none.jsonl"}), {"none.jsonl"});
@@ -155,6 +156,43 @@ TEST_F(Calibrate, RefusesWhatIsWrong) {
   make("nothing.jsonl", "{\"name\":\"device\"}\n{\"name\":\"launch_x\",\"median\":1}\n");
   expect_refused({"calibrate", "--system", kSystem, "--probe", "nothing.jsonl", "--out", "o.yaml"},
                  {"nothing.jsonl", "no row"});
+}
+
+TEST_F(Calibrate, RefusesAProbeThatWasCutAtALinesEndOrHoldsAbsurdValues) {
+  const std::string whole = read_file(kProbe);
+  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
+    make("p.jsonl", text);
+    expect_refused({"calibrate", "--system", kSystem, "--probe", "p.jsonl", "--out", "o.yaml"},
+                   parts);
+  };
+  for (const std::size_t part : {whole.size() / 4, whole.size() / 2, whole.size() - 10})
+    refused(whole.substr(0, whole.rfind('\n', part) + 1), {"p.jsonl", "this one was cut"});
+  for (const char* value : {"-3960", "1e300", "\"x\"", "true", "[]"})
+    refused(replaced(whole, "\"median\":", std::string("\"median\":") + value + ",\"was\":"),
+            {"p.jsonl:", "'median'", "no number from 0 to"});
+  refused(replaced(whole, "\"p10\":", "\"p10\":-1,\"was\":"), {"p.jsonl:", "'p10': -1"});
+  refused(replaced(whole, "\"gpu\":\"NVIDIA H200\"", "\"gpu\":7"), {"p.jsonl:1", "'gpu'"});
+  refused(replaced(whole, "\"clock_changed\":false", "\"clock_changed\":0"),
+          {"p.jsonl:1", "'clock_changed'"});
+}
+
+TEST_F(Calibrate, GoesOnOverADamagedJournal) {
+  const Arguments one = {"--parameters", "gpu.fence.sys_cycles", "--starts", "1"};
+  ASSERT_EQ(calibrate("o.yaml", one).code, 0);
+  const std::string fresh = text("o.yaml");
+  shell(
+      "marrow calibrate --system " + kSystem + " --probe " + kProbe +
+      " --parameters gpu.fence.sys_cycles --starts 1 --out o.yaml & pid=$!; while kill -0 $pid && "
+      "[ $(cat o.yaml.journal 2>/dev/null | wc -l) -lt 3 ]; do sleep 0.01; done; kill -9 $pid; "
+      "wait $pid");
+  if (!std::filesystem::exists(path("o.yaml.journal"))) GTEST_SKIP() << "it was done before";
+  std::string journal = text("o.yaml.journal");
+  journal = journal.substr(0, journal.find('\n') + 1) + "{\"point\":\"x\",\"line\":[1]}\n" +
+            "{\"point\":1,\"line\":[\"x\"]}\n";
+  make("o.yaml.journal", journal);
+  const Result again = calibrate("o.yaml", one);
+  EXPECT_NE(again.code, 3) << again.err;
+  EXPECT_EQ(again.err.find("json.exception"), std::string::npos) << again.err;
 }
 
 TEST_F(Calibrate, WarnsOfAProbeOfAnotherGpuAndCountsWhatNothingPredicts) {

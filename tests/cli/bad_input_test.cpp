@@ -136,6 +136,47 @@ TEST_F(BadFile, AnOutputThatCannotBeWrittenIsNamed) {
                  {"no/such/place", "cannot be written", "check that its directory exists"});
 }
 
+// Before anything is read, let alone simulated: the inputs named here do not even exist.
+TEST_F(BadFile, EveryCommandLooksAtItsOutputsFirst) {
+  std::filesystem::create_directory(path("folder"));
+  const Arguments run = {"run", "--system", "none.yaml", "--trace", "none.trace"};
+  const Arguments fit = {"calibrate", "--system", "none.yaml", "--probe", "none.jsonl"};
+  for (const auto& [command, option] : std::vector<std::pair<Arguments, std::string>>{
+           {run, "--json"},
+           {run, "--csv"},
+           {run, "--messages-csv"},
+           {run, "--perfetto"},
+           {run + Arguments{"--protocol", "a", "--protocol", "b"}, "--json"},
+           {{"validate", "--system", "none.yaml", "--capture", "none.trace"}, "--json"},
+           {{"validate", "--measurements", "none"}, "--json"},
+           {fit, "--out"},
+           {fit + Arguments{"--out", "o.yaml"}, "--json"},
+           {{"report", "none"}, "--out"},
+           {{"litmus", "none.yaml"}, "--json"},
+           {{"import", "perftest", "none.log"}, "--out"}}) {
+    expect_refused(command + Arguments{option, "no/such/place"},
+                   {"no/such/place", "cannot be written", "check that its directory exists"});
+    expect_refused(command + Arguments{option, "folder"}, {"folder: is a directory"});
+  }
+  std::filesystem::create_directory(path("report.html"));
+  expect_refused({"report", "none"}, {"report.html: is a directory"});
+  make("s.yaml",
+       "study: s\nsystem: p-ib\nprotocol: mini-gda\nwork: {does: [put, quiet]}\n"
+       "mode: grid\naxes: {work.bytes: [8]}\n");
+  make("file", "");
+  expect_refused({"sweep", "s.yaml", "--out", "file"}, {"file", "--out"});
+  std::filesystem::create_directories(path("swept/results.json"));
+  expect_refused({"sweep", "s.yaml", "--out", "swept"}, {"swept/results.json: is a directory"});
+  EXPECT_FALSE(std::filesystem::exists(path("swept/points.jsonl")));
+}
+
+TEST_F(BadFile, AnOutputThatIsThereIsKeptWhereTheCommandFails) {
+  make("o.json", "old");
+  expect_refused({"run", "--system", "none.yaml", "--trace", "none.trace", "--json", "o.json"},
+                 {"none.yaml"});
+  EXPECT_EQ(text("o.json"), "old");
+}
+
 TEST_F(BadFile, NegativeBytesInAWorkloadNameLineAndRange) {
   make("w.yaml", replaced(kWorkload, "bytes: 64", "bytes: -64"));
   expect_refused({"import", "workload-yaml", "w.yaml", "--out", "w.trace"},

@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <set>
 #include <sstream>
+#include <vector>
 
 #include "models/common/error.h"
 #include "sim/report/messages.h"
@@ -19,7 +23,9 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 const char* const kRun =
-    R"({"schema":"marrow.run/1","system":"s","runs":[],"total":{"messages":0,"stages":[]}})";
+    R"({"schema":"marrow.run/1","system":"s","runs":[{"run":"r","messages":2,"stages":[
+        {"stage":"wqe","count":2,"p10_ns":1,"median_ns":2,"p90_ns":3,"p99_ns":3,"mean_ns":2,"share":1}
+        ]}],"total":{"messages":2,"stages":[]}})";
 const char* const kHead =
     "run,warp,sm,queue,index,op,start_ns,wqe_ns,completion_ns,polls,rang,put_ns,end_to_end_ns,"
     "bytes\n";
@@ -174,6 +180,94 @@ TEST_F(Report, WhatCannotBeReadIsRefusedWithItsPlace) {
             std::string::npos);
   EXPECT_NE(refused({make("d.csv", head + "r,0,0,0,0,0,0,-1,,0,1,5,5,8\n")}).find("d.csv:2"),
             std::string::npos);
+}
+
+TEST_F(Report, ARunThatNoRunCanBeIsRefusedWithThePlaceInIt) {
+  const std::string good = kRun;
+  EXPECT_EQ(refused({make("good.json", good)}), "not refused");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return refused({make("bad.json", text.replace(at, from.size(), to))});
+  };
+  for (const auto& [from, to, says] : std::vector<std::array<std::string, 3>>{
+           {R"("median_ns":2)", R"("median_ns":-2)", "runs[0].stages[0].median_ns is -2"},
+           {R"("median_ns":2)", R"("median_ns":1e30)", "runs[0].stages[0].median_ns"},
+           {R"("median_ns":2)", R"("median_ns":"2")", "runs[0].stages[0].median_ns is no number"},
+           {R"("share":1)", R"("share":7)", "runs[0].stages[0].share is 7"},
+           {R"("count":2)", R"("count":0)", "runs[0].stages[0].count is 0"},
+           {R"("stage":"wqe")", R"("stage":5)", "runs[0].stages[0].stage is no text"},
+           {R"("stage":"wqe",)", "", "runs[0].stages[0].stage is missing"},
+           {R"("run":"r")", R"("run":null)", "runs[0].run is no text"},
+           {R"("messages":2,)", "", "runs[0].messages is missing"},
+           {R"("total":{)", R"("totals":{)", "total is missing"},
+           {R"("system":"s",)", "", "system is missing"}})
+    EXPECT_NE(with(from, to).find("bad.json: not as marrow.run/1 has it: " + says),
+              std::string::npos)
+        << with(from, to);
+  // Nothing in it.
+  for (const char* empty :
+       {R"({"schema":"marrow.run/1","system":"s","runs":[],"total":{"messages":0,"stages":[]}})",
+        R"({"schema":"marrow.run/1","system":"s","runs":[{"run":"r","messages":1,"stages":[]}],
+            "total":{"messages":0,"stages":[]}})",
+        R"({"schema":"marrow.run/1","system":"s","comparison":[]})",
+        R"({"schema":"marrow.validate/1","rows":[],"summary":{}})",
+        R"({"schema":"marrow.sweep/1","axes":[],"metrics":[],"points":[],"sensitivity":[]})"})
+    EXPECT_NE(refused({make("empty.json", empty)}).find("is empty"), std::string::npos) << empty;
+}
+
+TEST_F(Report, NoValueOfAnotherTypeLeaksTheParsersWords) {
+  const char* const files[] = {
+      kRun,
+      R"({"schema":"marrow.validate/1","capture":"c","rows":[{"case":"a","stage":"wqe","error":0.2,
+          "measured":{"median":1},"predicted":{"median":1}}],"summary":{}})",
+      R"({"schema":"marrow.sweep/1","axes":[{"name":"x"}],"metrics":["m"],"points":[
+          {"point":0,"parameters":{"x":1},"metrics":{"m":10.5},"error":null}],
+          "sensitivity":[{"what":"elasticity","axis":"x","metric":"m","result":0.5}]})"};
+  for (const char* text : files) {
+    const Json whole = Json::parse(text);
+    const auto flat = whole.flatten();
+    std::set<std::string> places;  // of every value, and of what it is in
+    for (const auto& [place, value] : flat.items())
+      for (std::size_t at = place.size(); at > 0; at = place.rfind('/', at - 1))
+        if (places.insert(place.substr(0, at)).second)
+          for (const char* other : {"null", "\"x\"", "-1e300", "[]", "{}", "[1]", "true"}) {
+            Json bad = whole;
+            bad[Json::json_pointer(place.substr(0, at))] = Json::parse(other);
+            std::string said;
+            EXPECT_NO_THROW(said = refused({make("bad.json", bad.dump())}))
+                << bad.dump() << " at " << place.substr(0, at);
+            EXPECT_EQ(said.find("json.exception"), std::string::npos) << said;
+          }
+  }
+}
+
+TEST_F(Report, OneBadFileInAFolderIsNamedAndTheOthersAreShown) {
+  make("a/run.json", kRun);
+  const std::string cut = make("b/cut.csv", std::string(kHead) + "r,0,0,0,0,0,0,5,,0,1,5,5,8\nr,0");
+  const std::string half = make("b/half.json", R"({"schema":"marrow.run/1","runs":[)");
+  const std::string absurd = make("b/x.json", R"({"schema":"marrow.run/1","system":"s","runs":5})");
+  const Json data = gather({folder()}, "", "1");
+  EXPECT_EQ(data["runs"].size(), 1u);
+  EXPECT_EQ(data["messages"].size(), 0u);
+  std::map<std::string, std::string> faults;
+  for (const Json& source : data["sources"])
+    if (source.contains("fault")) faults[source["file"]] = source["fault"];
+  ASSERT_EQ(faults.size(), 3u) << data["sources"].dump(1);
+  EXPECT_NE(faults[cut].find("cut.csv:3"), std::string::npos) << faults[cut];
+  EXPECT_NE(faults[half].find("cut off"), std::string::npos) << faults[half];
+  EXPECT_NE(faults[absurd].find("runs is no list"), std::string::npos) << faults[absurd];
+}
+
+TEST_F(Report, WhatIsStillBeingWrittenIsNoOutput) {
+  make("run.json", kRun);
+  make("run.json.123-0.tmp", kRun);
+  make("m.csv.9-1.tmp", std::string(kHead) + "r,0,0,0,0,0,0,5,,0,1,5,5,8\n");
+  const Json data = gather({folder()}, "", "1");
+  EXPECT_EQ(data["runs"].size(), 1u);
+  EXPECT_EQ(data["messages"].size(), 0u);
+  EXPECT_NE(refused({folder() + "/run.json.123-0.tmp"}), "not refused");
 }
 
 TEST_F(Report, DataStandInThePageWithoutEndingItsScript) {

@@ -329,6 +329,20 @@ test('draws a comparison of protocols as latency by size', async () => {
   await page.close();
 });
 
+test('draws every line where there are more than colours', async () => {
+  const protocols = [...Array(11).keys()].map((i) => `way-${i}`);
+  const rows = protocols.flatMap((protocol, i) => [8, 4096].map((bytes) => ({ index: 0, run: `${bytes} B`, bytes, protocol, what: 'put to quiet', messages: 9, median_ns: 1000 * (i + 1), p90_ns: 1, p99_ns: 1 })));
+  const page = await open(report('many.html', [make('many.json', { schema: 'marrow.run/1', system: 's', protocols, comparison: rows, provenance: {} })]));
+  await drawAll(page);
+  const plot = await plotOf(page, 'way of submitting');
+  await plot.focus();
+  await page.keyboard.press('End');
+  assert.match(plain(await plot.evaluate((p) => p.closest('figure').querySelector('[aria-live]').textContent)), /way-10, work.bytes 4 KiB: median 11.0 µs/);
+  const drawn = await plot.evaluate((p) => [...p.querySelectorAll('path')].filter((path) => path.getAttribute('stroke-width') === '2' && path.getAttribute('fill') === 'none').map((path) => `${path.getAttribute('stroke')} ${path.getAttribute('stroke-dasharray')}`));
+  assert.ok(new Set(drawn).size >= 11, `no two lines alike: ${drawn.join('; ')}`);
+  await page.close();
+});
+
 test('weighs what a stage rests on where a study tells', async () => {
   // decode_ns, assumed, has three times the elasticity of load_cycles, measured; the clock scales
   // cycles that are counted already.

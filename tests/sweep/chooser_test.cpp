@@ -71,11 +71,18 @@ TEST_F(Chooser, TakesTheHighestRate) {
             "4096,cpu,cpu,2,gpu,50.00\n");
 }
 
-TEST_F(Chooser, NeverTakesAPointThatFailed) {
+TEST_F(Chooser, NeverTakesAPointThatFailedAndShowsWhereEveryWayDid) {
   show({-1, -1, 150, -1});
   EXPECT_EQ(csv(),
             "size,mode,protocol,put_completion_median_ns,second,margin_percent\n"
-            "8,cpu,cpu,150,,\n");
+            "8,cpu,cpu,150,,\n"
+            "4096,,,,,\n");
+  std::ostringstream table;
+  write_chooser(table, {&study, &points, outcomes, {}});
+  const std::string text = table.str();
+  const std::size_t at = text.find("\n4096");
+  ASSERT_NE(at, std::string::npos) << text;
+  EXPECT_NE(text.find("every way failed", at), std::string::npos) << text;
 }
 
 TEST_F(Chooser, IsSilentWhereNobodyAsked) {

@@ -83,6 +83,16 @@ TEST_F(Studies, RefusesRangesThatAreNone) {
   EXPECT_TRUE(says(axes("  nothing.*: {percent: 10}\n"), {"s.yaml:7", "marrow config show"}));
 }
 
+TEST_F(Studies, NamesWhatStandsTwiceInAList) {
+  const std::string rest = "mode: grid\naxes: {pcie.lanes_count: [8], work.bytes: [8]}\n";
+  EXPECT_TRUE(says(refused(kHead + rest + "choose_for: [work.bytes, work.bytes]\n"),
+                   {"s.yaml:7", "choose_for", "twice"}));
+  EXPECT_TRUE(
+      says(refused(kHead + rest + "metrics: [issue, rate, issue]\n"), {"s.yaml:7", "twice"}));
+  EXPECT_TRUE(
+      says(axes("  both: {keys: [work.bytes, work.bytes], values: [8]}\n"), {"s.yaml:7", "twice"}));
+}
+
 TEST_F(Studies, RefusesMetricsAndTargetsThatItDoesNotHave) {
   const std::string rest = "mode: grid\naxes: {pcie.lanes_count: [8]}\n";
   EXPECT_TRUE(says(refused(kHead + rest + "metrics: [speed]\n"), {"s.yaml:7", "speed"}));

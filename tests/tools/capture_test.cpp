@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -439,6 +440,47 @@ TEST_F(CaptureFile, AWrongOrHalfCaptureIsRefusedByItsLine) {
   };
   for (const auto& [some, part] : cases)
     EXPECT_NE(import_of(some).find(part), std::string::npos) << import_of(some) << " / " << part;
+}
+
+TEST_F(CaptureFile, AnyValueOfAnotherKindIsReadOrRefusedByItsLine) {
+  std::ifstream in(written(two_warps()));
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  std::size_t refused = 0;
+  for (const std::size_t at : {0, 1, 6})
+    for (const auto& [key, value] : lines[at].items())
+      for (const char* other :
+           {"null", "\"x\"", "-1", "true", "[]", "{}", "[-1]", "99999999999999999999"}) {
+        SCOPED_TRACE(key + ": " + other);
+        std::ofstream out(path("bad.jsonl"), std::ios::trunc);
+        for (std::size_t l = 0; l < lines.size(); ++l) {
+          nlohmann::json line = lines[l];
+          if (l == at) line[key] = nlohmann::json::parse(other);
+          out << line.dump() << '\n';
+        }
+        out.close();
+        try {
+          trace::import_file("capture", path("bad.jsonl"), path("bad.trace"), {});
+        } catch (const InputError& error) {
+          ++refused;
+          EXPECT_NE(std::string(error.what()).find("bad.jsonl"), std::string::npos);
+          EXPECT_EQ(std::string(error.what()).find("json.exception"), std::string::npos);
+        }
+      }
+  EXPECT_GT(refused, 100u);
+  // Times and clocks that are none.
+  for (const auto& [key, at] : {std::pair("near_cycles", 0), std::pair("cycles_per_put", 1)}) {
+    std::ofstream out(path("bad.jsonl"), std::ios::trunc);
+    for (std::size_t l = 0; l < lines.size(); ++l) {
+      nlohmann::json line = lines[l];
+      if (l == static_cast<std::size_t>(at)) line[key] = -3;
+      out << line.dump() << '\n';
+    }
+    out.close();
+    EXPECT_THROW(trace::import_file("capture", path("bad.jsonl"), path("bad.trace"), {}),
+                 InputError)
+        << key;
+  }
 }
 
 TEST_F(CaptureFile, APutWithoutARecordIsNoCapture) {

@@ -215,6 +215,70 @@ TEST_F(ImportBadLogs, EachWrongOrHalfFileNamesItsLineAndAMend) {
   }
 }
 
+// A row whose numbers no program can have written is no sentence that begins with a number: it was
+// once passed over without a word.
+TEST_F(ImportBadLogs, ARowWithANumberThatNoneCanHaveIsRefusedAndNotPassedOver) {
+  struct Row {
+    const char *format, *fixture, *from;  ///< the row's text up to and with its size
+    const char* before;                   ///< the same without the size
+    const char* line;
+  };
+  const std::vector<Row> rows = {
+      {"perftest", "perftest-write-lat.txt", "[1,0]<stdout>: 8 ", "[1,0]<stdout>: ", ":20: "},
+      {"perftest", "perftest-write-bw-gpu.txt", "65536      ", "", ":27: "},
+      {"perftest", "perftest-lat.json", "\"MsgSize\": 8", "\"MsgSize\": ", ":"},
+      {"nvshmem-perftest", "nvshmem-put-latency.txt", "\n8    ", "\n", ":12: "},
+      {"nvshmem-perftest", "nvshmem-machine.txt", "size__8", "size__", ":5: "},
+      {"nvshmem-perftest", "nvshmem-ruled.txt", "|          2048 ", "|   ", ":7: "},
+      {"nccl-tests", "nccl-tests.txt", " 2048  ", " ", ":15: "},
+      {"nccl-tests", "nccl-tests.json", "\"size\":1024", "\"size\":", ":1: "},
+      {"gin-proxy-log", "gin-proxy.log", "size: 4096", "size: ", ":8: "},
+      {"gin-proxy-log", "gin-proxy.log", "raw idx: 1", "raw idx: ", ":8: "},
+      {"gin-proxy-log", "gin-proxy.log", "target PE 1", "target PE ", ":2: "},
+      {"mlx5-counters", "hw-counters-before.txt", "rx_write_requests:1000",
+       "rx_write_requests:", ":5: "},
+      {"mlx5-counters", "ethtool.txt", "rx_packets: 1845", "rx_packets: ", ":2: "},
+  };
+  for (const Row& row : rows)
+    for (const char* number : {"99999999999999999999", "-8", "8.5", "1e999"}) {
+      SCOPED_TRACE(std::string(row.fixture) + ": " + row.before + number);
+      const std::string text =
+          with(row.fixture, row.from,
+               std::string(row.before) + number + (std::string(row.from).ends_with(' ') ? " " : ""));
+      EXPECT_HAS(error_of([&] { import_as(row.format, make("in", text), path("out")); }),
+                 std::string("/in") + row.line);
+    }
+}
+
+TEST_F(ImportBadLogs, AMessageOfNoBytesIsRefusedWhereTheProgramSendsNone) {
+  const std::vector<Bad> all = {
+      {"perftest",
+       with("perftest-write-lat.txt", "[1,0]<stdout>: 8 ", "[1,0]<stdout>: 0 "),
+       {":20: a message of 0"}},
+      {"perftest",
+       with("perftest-write-lat.txt", "8       1000 ", "8       0 "),
+       {":20: a number of iterations of 0"}},
+      {"perftest",
+       with("perftest-lat.json", "\"MsgSize\": 8", "\"MsgSize\": 0"),
+       {"a message of 0"}},
+      {"nvshmem-perftest",
+       with("nvshmem-put-latency.txt", "\n8    ", "\n0    "),
+       {":12: a message of 0 bytes"}},
+      {"nvshmem-perftest",
+       with("nvshmem-machine.txt", "size__8", "size__0"),
+       {"a message of 0 bytes"}},
+  };
+  for (const Bad& bad : all) {
+    SCOPED_TRACE(bad.says.front());
+    EXPECT_HAS(error_of([&] { import_as(bad.format, make("in", bad.text), path("out")); }),
+               bad.says.front());
+  }
+  // nccl-tests does: a rank's share of a few bytes, rounded down.
+  import_nccl_tests(make("in", with("nccl-tests.txt", "1024           256", "   0             0")),
+                    path("out"));
+  EXPECT_EQ(load(path("out")).runs[0].name, "all_reduce_perf float sum 0 B");
+}
+
 TEST_F(ImportBadLogs, SnapshotsThatDoNotBelongTogetherAreRefused) {
   const std::string before = make("before", fixture("hw-counters-before.txt"));
   const auto refused = [&](const std::string& text, const std::string& says) {

@@ -80,6 +80,20 @@ TEST(Quantiles, AreWithinAThousandthInBoundedMemory) {
   EXPECT_NEAR(q.quantile(0), 1, 0.001);
 }
 
+TEST(Quantiles, TheMedianOfAnEvenNumberIsTheMeanOfTheTwoInTheMiddle) {
+  const auto median = [](const std::vector<double>& values) {
+    Quantiles q;
+    for (const double value : values) q.add(value);
+    return q.median();
+  };
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median({7}), 7);
+  EXPECT_EQ(median({300, 100}), 200);
+  EXPECT_EQ(median({5, 1, 3}), 3);
+  EXPECT_EQ(median({10, 40, 20, 1000}), 30);
+  EXPECT_EQ(median({0, 0, 4, 6}), 2);
+}
+
 // ---------------------------------------------------------------------------------------- perftest
 
 TEST_F(ImportLogs, PerftestLatencyRowsBecomePingPongsWithTheirQuantiles) {

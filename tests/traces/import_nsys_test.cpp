@@ -150,11 +150,18 @@ TEST_F(ImportNsys, WrongDatabasesNameTableAndRow) {
                      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\") VALUES (9, 8);"),
              "table CUPTI_ACTIVITY_KIND_KERNEL, row 5: it starts at 9 ns and ends at 8 ns");
   EXPECT_HAS(refused(std::string(kKernels) +
+                     "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\") VALUES (0, "
+                     "9223372036854775807);"),
+             "row 5: it starts at 0 ns and ends at 9223372036854775807 ns");
+  EXPECT_HAS(refused(std::string(kKernels) +
                      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, \"end\") VALUES ('x', 8);"),
              "row 5: start or end is no number");
   EXPECT_HAS(refused(std::string(kNics) +
                      "INSERT INTO NET_NIC_METRIC VALUES (0, 1, 77, 1, 0, 0, 'many');"),
              "table NET_NIC_METRIC: a value of 'IB: Bytes sent' is no number");
+  EXPECT_HAS(
+      refused(std::string(kNics) + "INSERT INTO NET_NIC_METRIC VALUES (0, 1, 77, 1, 0, 0, 9e999);"),
+      "table NET_NIC_METRIC: the values of 'IB: Bytes sent' are out of range");
 }
 
 TEST_F(ImportNsys, ACutDatabaseIsATraceOrAnError) {

@@ -90,7 +90,10 @@ class Importer {
   /// 0 where the key is missing or null.
   double number_or_zero(const Json& object, const char* key) const {
     const auto it = object.find(key);
-    return it == object.end() || it->is_null() ? 0 : number(*it, key);
+    if (it == object.end() || it->is_null()) return 0;
+    const double value = number(*it, key);
+    if (value < 0) fail(fmt::format("{}: {} is negative", key, value), kWhole);
+    return value;
   }
   std::string text(const Json& object, const char* key) const {
     const Json& value = need(object, key);
@@ -107,10 +110,14 @@ class Importer {
     std::string_view first;
     const bool any = lines_.next(first);
     const Json line = any ? Json::parse(first, nullptr, false) : Json();
-    if (!line.is_object() || line.value("schema", "") != "marrow.capture/1") {
-      if (line.is_object() && line.value("schema", "").starts_with("marrow.capture/"))
-        fail("schema " + line.value("schema", "") + " is from the future", "use a later marrow");
-      if (line.is_object() && line.value("schema", "").starts_with("marrow.probe/"))
+    const std::string schema =
+        line.is_object() && line.contains("schema") && line["schema"].is_string()
+            ? line["schema"].get<std::string>()
+            : "";
+    if (schema != "marrow.capture/1") {
+      if (schema.starts_with("marrow.capture/"))
+        fail(fmt::format("schema {} is from the future", shown(schema)), "use a later marrow");
+      if (schema.starts_with("marrow.probe/"))
         fail("is a probe's measurements, not a capture", "take what marrow-capture wrote");
       const Guess g = guess(lines_.head(), path_);
       throw InputError(path_, "is no capture: it " + g.looks, g.mend);
@@ -149,7 +156,9 @@ class Importer {
     run_ = {};
     run_.name = text(line, "run");
     run_.protocol = text(line, "protocol");
-    for (const auto& [key, value] : need(line, "choices").items()) {
+    const Json& choices = need(line, "choices");
+    if (!choices.is_object()) fail("'choices' is no object", kWhole);
+    for (const auto& [key, value] : choices.items()) {
       if (!value.is_string()) fail(fmt::format("choice '{}' is no text", key), kWhole);
       run_.choices[key] = value.get<std::string>();
     }
@@ -162,7 +171,11 @@ class Importer {
     run_.put_cycles = number_or_zero(line, "cycles_per_put");
     run_.put_unstamped_cycles = number_or_zero(line, "cycles_per_put_unstamped");
     run_.consumer_clock_bound_ns = number_or_zero(line, "consumer_clock_bound_ns");
-    run_.clock_changed = line.value("clock_changed", false);
+    if (line.contains("clock_changed")) {
+      const Json& changed = line["clock_changed"];
+      if (!changed.is_boolean()) fail("'clock_changed' is neither true nor false", kWhole);
+      run_.clock_changed = changed.get<bool>();
+    }
     bytes_ = whole(need(line, "bytes"), "bytes", kMaxOpBytes);
     gap_cycles_ = whole(need(line, "gap_cycles"), "gap_cycles");
     for (const Json& stage : list(line, "stages")) {

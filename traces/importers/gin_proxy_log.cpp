@@ -50,13 +50,18 @@ struct Event {
   std::uint64_t consumed = 0;                      ///< kConsumed: so many
 };
 
-/// The number behind `key` (": " or "=" between), whatever stands before it.
-std::optional<std::uint64_t> field(std::string_view text, std::string_view key) {
+/// The number behind `key`, whatever stands before it.
+std::optional<std::uint64_t> field(std::string_view text, std::string_view key,
+                                   std::uint64_t most = std::numeric_limits<std::uint32_t>::max()) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return {};
   text.remove_prefix(at + key.size());
   const std::size_t end = text.find_first_not_of("0123456789");
-  return to_whole(text.substr(0, end));
+  if (end != std::string_view::npos &&
+      std::string_view(", ]").find(text[end]) == std::string_view::npos)
+    return {};
+  const auto value = to_whole(text.substr(0, end));
+  return value && *value <= most ? value : std::nullopt;
 }
 
 /// "%#lx": 0x9, or 0
@@ -133,7 +138,8 @@ class Events {
   void take(std::string_view text, Event& event) const {
     const auto need = [&](std::optional<std::uint64_t> value, const char* what) {
       if (!value)
-        log_.fail(fmt::format("the line has no {}", what), "is the line cut off or mixed up?");
+        log_.fail(fmt::format("the line has no {}, or one out of range", what),
+                  "is the line cut off or mixed up?");
       return *value;
     };
     if (text.starts_with(kConsumedText)) {
@@ -151,7 +157,7 @@ class Events {
       event.context = event.lane.context;
       event.raw_index = need(field(text, "raw idx: "), "raw idx");
       event.op = need(hex_field(text, "op: "), "op");
-      event.bytes = need(field(text, "size: "), "size");
+      event.bytes = need(field(text, "size: ", kMaxOpBytes), "size");
       return;
     }
     event.what =
@@ -253,7 +259,7 @@ class Importer {
   static void summarise(const char* metric, const Quantiles& times, const char* note, Run& run) {
     if (times.count() == 0) return;
     for (const auto& [statistic, value] :
-         {std::pair("min", times.min()), std::pair("median", times.quantile(0.5)),
+         {std::pair("min", times.min()), std::pair("median", times.median()),
           std::pair("mean", times.mean()), std::pair("p90", times.quantile(0.9)),
           std::pair("p99", times.quantile(0.99)), std::pair("max", times.max())})
       run.summaries.push_back({metric, statistic, value, "ns", times.count(), note});
@@ -334,8 +340,6 @@ class Importer {
     if ((event.op & ~kKnownBits) != 0 || event.op == 0)
       log.fail(fmt::format("operation {:#x} is not known", event.op),
                "known are the bits 0x1 to 0x80 of ncclGinProxyOp_t");
-    if (event.bytes > kMaxOpBytes)
-      log.fail(fmt::format("a size of {} bytes is out of range", event.bytes), "at most 2^40");
     LaneState& lane = lanes_.at(event.lane);
     for (const Pending& p : lane.pending)
       if (p.state == event.state && !p.complete())

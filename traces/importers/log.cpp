@@ -134,6 +134,14 @@ std::optional<std::uint64_t> to_whole(std::string_view text) {
   return value;
 }
 
+bool numeric(std::string_view text) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && end == text.data() + text.size() &&
+         text.find_first_of("0123456789") != std::string_view::npos;
+}
+
 std::string_view value_of(std::string_view line, std::string_view name) {
   const std::size_t at = line.find(name);
   if (at == std::string_view::npos) return {};

@@ -61,6 +61,10 @@ std::string_view trimmed(std::string_view text);
 std::optional<double> to_number(std::string_view text);
 std::optional<std::uint64_t> to_whole(std::string_view text);
 
+/// The text is written as a number, whatever its sign, fraction or size. In a table's first column
+/// it begins a row, also where no message can be of that size.
+bool numeric(std::string_view text);
+
 /// "Name : value" somewhere in a line: the word behind the colon; empty if there is none.
 std::string_view value_of(std::string_view line, std::string_view name);
 

@@ -79,7 +79,7 @@ class SnapshotReader {
     const auto value = to_whole(text);
     if (!value)
       throw InputError(place, fmt::format("'{}' is no count", shown(text)),
-                       "counters are whole numbers from 0 on");
+                       "counters are whole numbers from 0 on, of 64 bits");
     if (all_.size() >= kMostCounters)
       throw InputError(place, fmt::format("more than {} counters", kMostCounters),
                        "name the folder of one device");

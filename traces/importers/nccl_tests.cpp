@@ -160,7 +160,12 @@ class TextImporter {
       const std::size_t at = note.find(" iters: ", note.find("warmup iters: ") + 14);
       if (at != std::string_view::npos) {
         const auto found = words(note.substr(at + 8));
-        if (!found.empty()) iterations_ = to_whole(found.front()).value_or(0);
+        const auto count = found.empty() ? std::nullopt : to_whole(found.front());
+        if (!count)
+          log_.fail(fmt::format("'{}' is no number of iterations",
+                                shown(found.empty() ? "" : found.front())),
+                    "is the line cut off or mixed with another?");
+        iterations_ = *count;
       }
     } else if (note.starts_with("size") && words(note).size() > 2) {
       take_header(note);
@@ -208,8 +213,8 @@ class TextImporter {
 
   void take_row(std::string_view text) {
     std::vector<std::string_view> cells = words(text);
-    if (cells.empty() || !to_whole(cells.front())) return;
-    const bool meant = (cells.size() > 1 && to_whole(cells[1])) ||
+    if (cells.empty() || !numeric(cells.front())) return;
+    const bool meant = (cells.size() > 1 && numeric(cells[1])) ||
                        (in_table_ && (log_.cut() || begins_with_column(text)));
     if (!in_table_) {
       if (meant && cells.size() > 8) log_.fail("a row without a header above it", kWholeLog);
@@ -227,7 +232,9 @@ class TextImporter {
                       before_ + 2 * half_.size()),
           cells.size() < before_ + 2 * half_.size() ? "is the row cut off?" : "remove the rest");
     const auto bytes = to_whole(cells.front());
-    if (*bytes > kMaxOpBytes) log_.fail("a size out of range", "at most 2^40 bytes");
+    if (!bytes || *bytes > kMaxOpBytes)
+      log_.fail(fmt::format("a size of {} bytes is out of range", shown(cells.front())),
+                "it is a whole number from 0 to 2^40: is the row mixed with another line?");
     std::string what;
     for (std::size_t i = 2; i < before_; ++i)
       if (cells[i] != "none" && cells[i] != "-1")
@@ -316,12 +323,12 @@ class JsonImporter {
   bool take_top(Json::parse_event_t event, const Json& value) {
     if (key_ == "version" && event == Json::parse_event_t::value) {
       constexpr int kNewest = 3;
-      if (!value.is_number_integer() || value.get<int>() < 1)
+      if (!value.is_number_integer() || value.get<std::int64_t>() < 1)
         throw InputError(bytes_.place(), "'version' is no whole number",
                          "take the file that nccl-tests -J wrote");
-      if (value.get<int>() > kNewest)
+      if (value.get<std::int64_t>() > kNewest)
         throw InputError(bytes_.place(),
-                         fmt::format("version {} of the file is not known", value.get<int>()),
+                         fmt::format("version {} of the file is not known", value.dump()),
                          fmt::format("known are 1 to {}; use the table of the log", kNewest));
     }
     return true;
@@ -347,9 +354,10 @@ class JsonImporter {
         what += fmt::format(" {}{}", std::string_view(key) == "root" ? "root " : "", word);
     }
     std::uint64_t iterations = 0;
-    if (const auto at = result.find("actual_iterations");
-        at != result.end() && at->is_number_unsigned())
+    if (const auto at = result.find("actual_iterations"); at != result.end() && !at->is_null()) {
+      if (!at->is_number_unsigned()) fail("'actual_iterations' is no whole number from 0 on");
       iterations = at->get<std::uint64_t>();
+    }
     std::vector<Summary> summaries;
     const auto take = [&](const char* key, std::span<const JsonColumn> columns, const char* note) {
       const auto half = result.find(key);

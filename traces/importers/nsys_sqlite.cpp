@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -267,7 +268,9 @@ class Importer {
             !durations.is_number(2))
           throw InputError(place(row), "start or end is no number", "export it again");
         const std::int64_t start = durations.whole(1), end = durations.whole(2);
-        if (start < 0 || end < start)
+        // Steps of a nanosecond must survive in a double.
+        constexpr std::int64_t kMaxNs = 9'000'000'000'000'000;
+        if (start < 0 || end < start || end > kMaxNs)
           throw InputError(place(row),
                            fmt::format("it starts at {} ns and ends at {} ns", start, end),
                            "export it again");
@@ -275,7 +278,7 @@ class Importer {
         took.add(static_cast<double>(end - start));
       }
       for (const auto& [statistic, value] :
-           {std::pair("min", took.min()), std::pair("median", took.quantile(0.5)),
+           {std::pair("min", took.min()), std::pair("median", took.median()),
             std::pair("mean", took.mean()), std::pair("max", took.max())})
         run.summaries.push_back({"duration", statistic, value, "ns", took.count(), ""});
       run.puts_per_lane = 0;
@@ -334,6 +337,10 @@ class Importer {
       if (q.whole(7) != 0)
         throw InputError(fmt::format("{}: table {}", database_.path(), table),
                          fmt::format("a value of '{}' is no number", shown(q.text(1))),
+                         "export it again");
+      if (!std::isfinite(q.number(3)))
+        throw InputError(fmt::format("{}: table {}", database_.path(), table),
+                         fmt::format("the values of '{}' are out of range", shown(q.text(1))),
                          "export it again");
       Counter counter{printable(q.text(0)), printable(q.text(1)), 0, printable(q.text(2)), ""};
       if (q.whole(8) != 0) counter.device += fmt::format("/{}", q.whole(8));

@@ -135,8 +135,12 @@ class Importer {
   void take_options() {
     const auto number = [&](std::string_view name, std::uint64_t otherwise) {
       const std::string_view word = value_of(log_.whole(), name);
+      if (word.empty()) return otherwise;
       const auto value = to_whole(word.substr(0, word.find(',')));
-      return value ? *value : otherwise;
+      if (!value)
+        log_.fail(fmt::format("'{}' behind '{}' is no whole number from 0 on", shown(word), name),
+                  "is the line cut off or mixed with another?");
+      return *value;
     };
     iterations_ = number(", iterations", iterations_);
     ctas_ = number("number of ctas", ctas_);
@@ -219,7 +223,7 @@ class Importer {
   void take_row(std::string_view text) {
     const bool bar = text.starts_with('|');
     const std::vector<std::string_view> cells = bar ? split(text, true) : words(text);
-    if (cells.empty() || !to_whole(cells.front())) return;
+    if (cells.empty() || !numeric(cells.front())) return;
     if (text.find(':') != std::string_view::npos) return;  // "mype: 0 ... bus id: 27", a warning
     if (!in_table_) {
       const bool row = !job_.empty() && (cells.size() >= 3 || bar);

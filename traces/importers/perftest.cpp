@@ -196,16 +196,16 @@ class Importer {
   /// A line "7, 1.52" of -U or -H; false where the list is over.
   bool take_iteration(std::string_view text) {
     const std::size_t comma = text.find(", ");
-    const auto index =
-        comma == std::string_view::npos ? std::nullopt : to_whole(text.substr(0, comma));
-    if (!index) {
+    if (comma == std::string_view::npos || !numeric(text.substr(0, comma))) {
       in_list_ = false;
       if (list_.count() == 0) log_.fail("a list of iterations without any", kWholeLog);
       return false;
     }
     log_.must_be_whole();
-    if (*index != list_.count() + 1)
-      log_.fail(fmt::format("iteration {} follows on {}", *index, list_.count()), kWholeLog);
+    if (to_whole(text.substr(0, comma)) != list_.count() + 1)
+      log_.fail(
+          fmt::format("iteration {} follows on {}", shown(text.substr(0, comma)), list_.count()),
+          kWholeLog);
     const auto time = to_number(text.substr(comma + 2));
     if (!time || *time < 0)
       log_.fail(fmt::format("'{}' is no time", shown(text.substr(comma + 2))), kWholeLog);
@@ -280,16 +280,16 @@ class Importer {
   /// False where the line is none.
   bool take_row(std::string_view text) {
     const std::vector<std::string_view> cells = words(text);
-    if (cells.empty() || !to_whole(cells.front())) return false;
-    const auto numbers = static_cast<std::size_t>(
-        std::count_if(cells.begin(), cells.end(), [](auto c) { return to_number(c).has_value(); }));
+    if (cells.empty() || !numeric(cells.front())) return false;
+    const auto numbers =
+        static_cast<std::size_t>(std::count_if(cells.begin(), cells.end(), numeric));
     if (open_ == 0) {
       if (numbers < 4 || numbers != cells.size()) return false;
       log_.fail("a row without a header above it", kWholeLog);
     }
     // A warning may begin with a number too.
     const bool meant = numbers == cells.size() || cells.size() == columns_.cells.size() ||
-                       begins_with_column(text) || (cells.size() > 1 && to_whole(cells[1]));
+                       begins_with_column(text) || (cells.size() > 1 && numeric(cells[1]));
     if (!meant) return false;
     log_.must_be_whole();
     if (cells.size() != columns_.cells.size())
@@ -357,7 +357,8 @@ class Importer {
       json = Json::parse(text);
     } catch (const Json::exception& e) {
       const auto* const wrong = dynamic_cast<const Json::parse_error*>(&e);
-      throw InputError(place(wrong ? wrong->byte : 0), "is no JSON here",
+      throw InputError(place(wrong ? wrong->byte : 0),
+                       wrong ? "is no JSON here" : "the JSON has a number out of range",
                        "take perftest's file as it was");
     }
     take_json_result(json, log_.place(first_line));
@@ -417,7 +418,7 @@ class Importer {
     }
     for (const auto& [cell, key] :
          {std::pair(Cell::kBytes, "MsgSize"), std::pair(Cell::kIterations, "n_iterations")})
-      if (value(values, cell) < 1)
+      if (!results.contains(key))
         throw InputError(place, fmt::format("the results have no '{}'", key),
                          "run perftest without --output");
     columns_.bandwidth_unit = told_bandwidth_unit(values);
@@ -438,8 +439,14 @@ class Importer {
 
   void take_result(const Values& values) {
     const double bytes = value(values, Cell::kBytes), iterations = value(values, Cell::kIterations);
-    if (bytes > static_cast<double>(kMaxOpBytes) || iterations > 1e15 || iterations < 1)
-      log_.fail("message size or number of iterations is out of range", "take the log as it was");
+    for (const auto& [what, number, most] :
+         {std::tuple("a message", bytes, static_cast<double>(kMaxOpBytes)),
+          std::tuple("a number of iterations", iterations, 1e15)})
+      if (number < 1 || number > most || number != std::floor(number))
+        log_.fail(fmt::format("{} of {}", what, number),
+                  fmt::format("perftest writes a whole number from 1 on, at most {}: is the row "
+                              "mixed with another line?",
+                              most));
     Run run;
     run.name = names_.unique(name(static_cast<std::uint64_t>(bytes)));
     run.queues = static_cast<std::uint32_t>(test_.queues);

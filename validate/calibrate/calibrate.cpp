@@ -120,12 +120,7 @@ Problem::Problem(const Inputs& inputs)
 void Problem::choose_knobs() {
   if (!inputs_.keys.empty()) {
     for (const std::string& key : inputs_.keys) {
-      if (!parameters_.has(key)) {
-        // Complains as --set does, with the nearest key.
-        config::ParameterSet copy = parameters_;
-        copy.set(key + "=0");
-      }
-      const config::Parameter& parameter = parameters_.parameter(key);
+      const config::Parameter& parameter = parameters_.need(key, "--parameters " + key);
       if (is_whole(parameter))
         throw InputError("--parameters " + key, "is a whole number, which no fit finds",
                          "read it off the machine, or compare values with `marrow sweep`");
@@ -156,6 +151,11 @@ void Problem::read_probes() {
   for (const std::string& path : inputs_.probes) {
     const validate::ProbeFile file = validate::load_probe(path);
     if (!file.date.empty()) dates_.push_back(file.date);
+    if (!file.whole && file.marrow_probe)
+      throw InputError(path, "ends without the row that is measured last (sm_clock, end)",
+                       "take the whole file: this one was cut");
+    if (!file.whole)
+      warnings_.push_back(path + ": ends without the row 'sm_clock, end': was it cut?");
     if (file.clock_changed)
       warnings_.push_back(path +
                           ": the SM clock moved while it was measured: its cycles do not "
@@ -285,10 +285,13 @@ Fit solve(const Problem& problem, sweep::JobRunner& runner, sweep::Journal& jour
     std::vector<std::vector<double>> predictions;
     for (std::size_t p = 0; p < points.size(); ++p) {
       const Json line = Json::parse(journal.lines().at(asked + p), nullptr, false);
-      if (!line.is_array())
-        throw InputError("calibration", line.is_object() && line.contains("error")
-                                            ? line["error"].get<std::string>()
-                                            : "an evaluation ended without a result");
+      if (!line.is_array() || !std::all_of(line.begin(), line.end(),
+                                           [](const Json& value) { return value.is_number(); }))
+        throw InputError("calibration",
+                         line.is_object() && line.contains("error") && line["error"].is_string()
+                             ? line["error"].get<std::string>()
+                             : "an evaluation ended without a result",
+                         "remove the journal beside --out if it was damaged, and start again");
       predictions.push_back(line.get<std::vector<double>>());
     }
     asked += points.size();

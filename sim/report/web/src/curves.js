@@ -2,7 +2,7 @@
 import { axis, figure, ink, legend, tooltip } from './chart.js';
 import { h } from './dom.js';
 import { bytes, metric, number } from './format.js';
-import { lines as colours, symbols } from './palette.js';
+import { lines as colours, styles, symbols } from './palette.js';
 import { table } from './table.js';
 
 export const isBytes = (name) => /(^|[._])bytes$/.test(name);
@@ -73,7 +73,7 @@ export function curves({ title, note, x, y, series }) {
             symbol: symbols[n % symbols.length],
             symbolSize: 8,
             itemStyle: { color: colours[n % colours.length] },
-            lineStyle: { color: colours[n % colours.length], width: 2 },
+            lineStyle: { color: colours[n % colours.length], width: 2, type: styles[Math.floor(n / colours.length) % styles.length] },
             emphasis: { scale: 1.6, lineStyle: { width: 2 } },
             data: s.points.map((p) => [category ? shown(x, p[0]) : p[0], p[1]]),
           })),

@@ -163,6 +163,7 @@ function evidenceSection() {
 
 function sources() {
   const about = (s) => {
+    if (s.fault) return s.fault;
     const doc = [...data.runs, ...data.validations, ...data.sweeps].find((d) => d.file === s.file);
     if (!doc) return '';
     return [doc.system ? `system ${doc.system}` : '', doc.trace ? `trace ${doc.trace}` : '', doc.seed !== undefined ? `seed ${doc.seed}` : '', doc.study ? `study ${doc.study}` : '', doc.capture ? `capture ${doc.capture}` : ''].filter(Boolean).join(', ');

@@ -66,6 +66,8 @@ export const isStage = (name) => stages.has(name);
 
 /** For lines that are no stages: Okabe and Ito's, without black and yellow. */
 export const lines = ['#0576c6', '#e15e06', '#08936c', '#d071a8', '#ac7f04', '#449ad0', '#9661c3', '#868686'];
+/** Where there are more lines than colours, they come again in another style. */
+export const styles = ['solid', 'dashed', 'dotted'];
 export const symbols = ['circle', 'rect', 'triangle', 'diamond', 'emptyCircle', 'emptyRect', 'emptyTriangle', 'pin'];
 
 export const evidenceClasses = ['measured', 'published', 'derived', 'fitted', 'assumed'];

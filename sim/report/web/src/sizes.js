@@ -24,7 +24,7 @@ export function section(data) {
         note: sweep.question,
         x: kSize,
         y,
-        series: lineSets(sweep, kSize, y, 8),
+        series: lineSets(sweep, kSize, y),
       });
       place.replaceChildren(...[drawn.element, evidence.line({ counts: sweep.provenance?.parameters, of: 'parameters of the base system' })].filter(Boolean));
     };
@@ -65,7 +65,7 @@ export function section(data) {
           note: 'Median of all messages of that size in the run.',
           x: kSize,
           y: { name: 'end to end, median', unit: 'ns' },
-          series: several.slice(0, 8).map((r) => ({ name: r.name, points: r.by_size.map((s) => [s.bytes, s.median_ns, s.p10_ns, s.p90_ns]) })),
+          series: several.map((r) => ({ name: r.name, points: r.by_size.map((s) => [s.bytes, s.median_ns, s.p10_ns, s.p90_ns]) })),
         }).element,
       ),
     );

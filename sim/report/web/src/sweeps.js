@@ -10,8 +10,8 @@ import { table } from './table.js';
 const axesOf = (sweep) => sweep.axes.map((a) => a.name).filter((n) => levels(sweep.points.parameters[n]).length > 1);
 const evidenceOf = (sweep, name) => sweep.axes.find((a) => a.name === name)?.evidence;
 
-/** Lines over one axis, one for each combination of the others but those held, at most so many. */
-export function lineSets(sweep, x, y, most, keep = () => true, held = []) {
+/** Lines over one axis, one for each combination of the others but those held. */
+export function lineSets(sweep, x, y, keep = () => true, held = []) {
   const { parameters, metrics } = sweep.points;
   const others = axesOf(sweep).filter((n) => n !== x && !held.includes(n));
   const sets = new Map();
@@ -22,8 +22,7 @@ export function lineSets(sweep, x, y, most, keep = () => true, held = []) {
     if (!sets.has(name)) sets.set(name, []);
     sets.get(name).push([parameters[x][p], value]);
   }
-  const all = [...sets].map(([name, points]) => ({ name, points: points.every((p) => typeof p[0] === 'number') ? points.sort((a, b) => a[0] - b[0]) : points }));
-  return all.slice(0, most);
+  return [...sets].map(([name, points]) => ({ name, points: points.every((p) => typeof p[0] === 'number') ? points.sort((a, b) => a[0] - b[0]) : points }));
 }
 
 /** Choices that hold the axes not shown at one value each. */
@@ -65,7 +64,7 @@ function grid(sweep) {
       title: `${metric(y).name} over ${x}`,
       x,
       y,
-      series: lineSets(sweep, x, y, 8, keeps(sweep, fixed, held), held),
+      series: lineSets(sweep, x, y, keeps(sweep, fixed, held), held),
     });
     curvePlace.replaceChildren(drawn.element);
     curveControls.replaceChildren(
@@ -357,14 +356,15 @@ function chooser(sweep) {
   const { name, unit } = metric(sweep.target);
   const given = sweep.choose_for;
   const chosen = axesOf(sweep).filter((n) => !given.includes(n));
-  const rows = sweep.choices.filter((c) => c.points.length > 0);
-  const at = (c, n) => parameters[n][c.points[0]];
+  const rows = sweep.choices.filter((c) => c.points.length > 0 || c.situation);
+  const failed = (c) => c.points.length === 0;
+  const at = (c, n) => (failed(c) ? c.situation[given.indexOf(n)] : parameters[n][c.points[0]]);
   return table(
     `Which choice serves best: ${sweep.study}`,
     [
       ...given.map((n) => ({ label: n, number: typeof parameters[n][0] === 'number', value: (c) => at(c, n), show: (c) => shown(n, at(c, n)) })),
-      ...chosen.map((n) => ({ label: `choose ${n}`, value: (c) => at(c, n), show: (c) => h('b', {}, shown(n, at(c, n))) })),
-      { label: name, number: true, value: (c) => metrics[sweep.target][c.points[0]], show: (c) => number(metrics[sweep.target][c.points[0]], unit) },
+      ...chosen.map((n, i) => ({ label: `choose ${n}`, value: (c) => at(c, n) ?? '', show: (c) => (failed(c) ? (i === 0 ? 'every way failed' : '–') : h('b', {}, shown(n, at(c, n)))) })),
+      { label: name, number: true, value: (c) => metrics[sweep.target][c.points[0]], show: (c) => (failed(c) ? '–' : number(metrics[sweep.target][c.points[0]], unit)) },
       { label: 'second best', value: (c) => (c.points.length > 1 ? chosen.map((n) => shown(n, parameters[n][c.points[1]])).join(', ') : '–') },
       { label: 'behind by', number: true, value: (c) => c.margin, show: (c) => (c.points.length > 1 ? percent(c.margin) : '–') },
     ],
