@@ -187,6 +187,16 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   return request;
 }
 
+/// A completion's owner bit is the same again after two passes over the ring: whoever looks for it
+/// after a whole pass has come by misses it.
+bool waits_by_owner_bit(const Program& program) {
+  for (const auto& steps : program.steps)
+    for (const Step& step : steps)
+      if (step.op == StepOp::kPoll && program.words[step.word].encoding == Encoding::kOwner)
+        return true;
+  return false;
+}
+
 /// The first element's blocks have no number.
 std::string numbered(const std::string& block, std::uint32_t number) {
   return number == 0 ? block : block + std::to_string(number);
@@ -633,6 +643,20 @@ void Machine::run(const RunSetup& setup) {
                      "the NIC stopped a queue: " + complaint(),
                      "mend what the recipe writes into that entry or its doorbell, or the system's "
                      "wire");
+  const bool shared = std::any_of(contexts.begin(), contexts.end(), [](const auto& context) {
+    return std::any_of(context.lanes_of_queue.begin(), context.lanes_of_queue.end(),
+                       [](std::uint32_t lanes) { return lanes > 1; });
+  });
+  if (stuck() && shared && !program.on_cpu && waits_by_owner_bit(program))
+    throw InputError(
+        where + " with protocol " + program.protocol,
+        "it got stuck: " + std::to_string(run.lanes.size() - done_lanes) + " of " +
+            std::to_string(run.lanes.size()) +
+            " lanes wait for ever. Lanes that share a queue find a completion by its owner bit, and "
+            "one that was held up (by a lock, say) while a whole pass of " +
+            std::to_string(program.depth) + " entries completed has missed it",
+        "give the run more queues, so that fewer lanes share one, or let lanes wait less often; or "
+        "a wait lacks its doorbell or its signal");
   if (stuck())
     throw InputError(where + " with protocol " + program.protocol,
                      "it got stuck: " + std::to_string(in_flight()) + " messages never complete, " +

@@ -40,7 +40,7 @@ void read_background(const YamlNode& node, Work& work) {
     work.traffic.push_back(traffic);
     return;
   }
-  node.only({"does", "warps", "queues", "first_queue", "sms", "bytes", "mmsgs"});
+  node.only({"does", "warps", "queues", "first_queue", "sms", "bytes", "pe", "mmsgs"});
   BackgroundWarps warps;
   warps.does = script(node.at("does"));
   const auto whole = [&](const char* key, std::int64_t& field, std::int64_t least,
@@ -52,6 +52,7 @@ void read_background(const YamlNode& node, Work& work) {
   whole("first_queue", warps.first_queue, 0, kMostLanes);
   whole("sms", warps.sms, 0, kMostLanes);
   whole("bytes", warps.bytes, 0, kMost);
+  whole("pe", warps.pe, 0, 1);
   if (const auto value = node.find("mmsgs")) warps.mmsgs = value->number(1e-6, 1e6);
   work.background.push_back(warps);
 }
@@ -129,8 +130,9 @@ void run_work(Machine& machine, const config::Recipe& recipe, const Work& work,
     for (std::uint32_t w = 0; w < static_cast<std::uint32_t>(group.warps); ++w) {
       const std::uint32_t queue = static_cast<std::uint32_t>(group.first_queue) +
                                   w % static_cast<std::uint32_t>(group.queues);
+      const auto pe = static_cast<std::uint32_t>(group.pe);
       trace::Lane lane{first + static_cast<std::uint32_t>(groups.size()),
-                       machine.default_sm(sms + w % group_sms), queue, 0, 1};
+                       machine.default_sm(sms + w % group_sms), queue, pe, 1 - pe};
       lane.background = true;
       if (group.mmsgs > 0) lane.period_ns = 1000 * static_cast<double>(group.warps) / group.mmsgs;
       run.queues = std::max(run.queues, queue + 1);

@@ -14,13 +14,14 @@
 
 namespace marrow::sim {
 
-/// Warps of the first processing element that load what the others use, until those are done.
+/// Warps that load what the others use, until those are done.
 struct BackgroundWarps {
   std::vector<OpKind> does;
   std::int64_t warps = 1, queues = 1;
   std::int64_t first_queue = 0;  ///< warp w uses queue first_queue + w modulo queues
   std::int64_t sms = 0;          ///< over how many further SMs they are spread; 0: one each
   std::int64_t bytes = 8;
+  std::int64_t pe = 0;  ///< the processing element they run on: the first or the second
   double mmsgs = 0;  ///< paced: a script's operations of all warps together, in M/s; 0: not
 };
 

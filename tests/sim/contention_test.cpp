@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/common/error.h"
@@ -121,6 +122,48 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
                               p_ib().gpu.l2_clock_ghz;
   EXPECT_GT(shared_ns, idle_ns + 15 * hand_over_ns);
   EXPECT_LT(shared_ns, idle_ns + 17 * 2 * hand_over_ns);
+}
+
+// As many lanes as slots, and twice as many: puts that nobody waits for are all sent.
+TEST_F(Contention, MoreLanesThanSlotsShareAQueue) {
+  const std::vector<std::pair<std::string, std::map<std::string, std::string>>> recipes = {
+      {"gdaki", {}},
+      {"gdaki", {{"publish", "load"}, {"doorbell_record", "false"}}},
+      {"nvshmem-ibgda", {}},
+      {"mini-gda", {{"sharing", "handoff"}, {"depth", "128"}}},
+      {"mini-gda", {{"sharing", "lock"}, {"depth", "128"}}}};
+  for (const auto& [name, choices] : recipes)
+    for (const bool twice : {false, true}) {
+      const config::Recipe of = recipe(name, choices);
+      renew();
+      sim::Machine machine(p_ib());
+      sim::Work work = puts(of.program.depth * (twice ? 2 : 1), 3, 8);
+      work.queues = 1;
+      Journeys journeys;
+      sim::run_work(machine, of, work, {"work", 1, &journeys, {}});
+      EXPECT_EQ(journeys.all.size(), static_cast<std::size_t>(work.warps) * 3) << name << twice;
+    }
+}
+
+// A lane that the lock held up while a whole pass of the ring completed finds the owner bit of the
+// next one, and waits for ever: it is said why.
+TEST_F(Contention, ALaneThatLooksAWholePassLateIsToldWhy) {
+  int stuck = 0;
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    renew();
+    sim::Machine machine(p_ib());
+    sim::Work work = puts(128, 20, 8);
+    work.queues = 1;
+    work.wait_every = 20;
+    try {
+      sim::run_work(machine, recipe("gdaki"), work, {"work", seed, nullptr, {}});
+    } catch (const InputError& error) {
+      ++stuck;
+      EXPECT_NE(std::string(error.what()).find("owner bit"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("more queues"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_GT(stuck, 0);  // else it is mended: take the message out
 }
 
 TEST_F(Contention, PacedBackgroundSendsAtItsPace) {

@@ -155,8 +155,8 @@ std::vector<Background> read_background(const std::string& path, const YAML::Nod
                              fields.whole("bytes", 1, kMaxOpBytes)});
       continue;
     }
-    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue",
-                                          "does",  "bytes",  "mmsgs"};
+    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue", "does",
+                                          "bytes", "pe",     "mmsgs"};
     const Fields fields(path, node, "background", kKeys);
     Background group;
     group.does = to_script(path, fields.need("does"), "does");
@@ -167,6 +167,8 @@ std::vector<Background> read_background(const std::string& path, const YAML::Nod
     for (std::uint64_t w = 0; w < warps; ++w) {
       Lane lane;
       lane.queue = static_cast<std::uint32_t>(first + w % queues);
+      lane.pe = static_cast<std::uint32_t>(fields.whole_or("pe", 0, 1));
+      if (lane.pe == 1) lane.peer = 0;
       if (const YAML::Node rate = fields.get("mmsgs"))
         lane.period_ns = 1000 * static_cast<double>(warps) / to_rate(path, rate, "mmsgs");
       group.lanes.push_back(lane);
