@@ -222,8 +222,8 @@ ProcessingElement::ProcessingElement(const config::SystemSpec& spec, std::uint32
            &host_memory) {
   const std::string gpu = "gpu" + std::to_string(number);
   for (std::uint32_t id = 0; id < static_cast<std::uint32_t>(spec.gpu.sm_count); ++id) {
-    sms.push_back(
-        std::make_unique<gpu::Sm>((gpu + "_sm" + std::to_string(id)).c_str(), id, spec.gpu));
+    sms.push_back(std::make_unique<gpu::Sm>((gpu + "_sm" + std::to_string(id)).c_str(), id,
+                                            spec.gpu, spec.nvlink.peers > 0));
     sms.back()->memory.bind(l2.from_sms);
   }
   warp.memory.bind(l2.from_sms);

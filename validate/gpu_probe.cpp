@@ -205,9 +205,8 @@ Use use_of(const ProbeFile& file, const ProbeRow& row) {
   if (name == "l2_load_written") {
     const bool near = row.condition("side") == "near";
     if (near) return use("load near", kPlaced);
-    return row.condition("written_by") == "an SM of the other side"
-               ? use("load written far", kPlaced)
-               : unused("loads of a far line that an SM of this side wrote");
+    const bool by_other = row.condition("written_by") == "an SM of the other side";
+    return use(by_other ? "load written far" : "load passed far", kPlaced);
   }
   if (name == "l2_load_again") return unused("second loads of lines that the first brought near");
   if (name == "load") {
@@ -456,7 +455,9 @@ const std::map<std::string, Model>& models() {
     op("st64(8x8) less one", {store(kLine, 8, 7)});
     op("st64(4x16) less one", {store(kLine, 16, 3)});
     op("load near", {load(kLine)}, false, {store(kLine, 8)});
-    op("load written far", {load(kLine)}, true, {store(kLine, 8)});
+    op("load passed far", {load(kLine)}, true, {store(kLine, 8)});
+    // Changed at its home, past no copy: as by an SM of the other side.
+    op("load written far", {load(kLine)}, true, {exchange(kLine)});
     op("load hbm", {load(kPage)});
     op("load host", {load(kHostLine)});
     all["load host p10"] = [](GpuProbe& bench) {

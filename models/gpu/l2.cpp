@@ -131,9 +131,13 @@ bool L2::other_writes_pending(std::uint32_t sm, Ps at_ps) const {
   return false;
 }
 
-void L2::mark_written(std::uint32_t, std::uint64_t address) {
+void L2::mark_written(std::uint64_t address, bool past_copy) {
   holds(address);
-  stale_[address / Placement::kLineBytes] = 1;
+  if (!past_copy) stale_[address / Placement::kLineBytes] = 1;
+}
+
+bool L2::passes_copy(const Access& access, std::uint64_t address) const {
+  return access.way_ps == 0 && placement_->is_far(access.sm, address);
 }
 
 std::uint64_t L2::apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote) {
@@ -170,7 +174,7 @@ void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& d
     case AccessKind::kStore: {
       ++counters_.stores;
       std::copy_n(payload.get_data_ptr(), bytes, memory_.data(address));
-      mark_written(access.sm, address);
+      mark_written(address, passes_copy(access, address));
       break;
     }
     case AccessKind::kLoad:
@@ -185,7 +189,7 @@ void L2::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_time& d
     default:
       ++counters_.atomics;
       access.value = apply(access, address, bytes, wrote);
-      if (wrote) mark_written(access.sm, address);
+      if (wrote) mark_written(address);
       delay += as_time(home_round_trip_ps(access.sm, address) + jitter());
   }
   access.rounds = 1;
@@ -229,13 +233,20 @@ tlm::tlm_sync_enum L2::nb_transport_fw(int port, tlm::tlm_generic_payload& paylo
   const Ps arrival_ps = std::max(issue_ps + round_trip / 2, now_ps());
   if (access.kind == AccessKind::kStore) {
     // Posted: the requester's payload is its own again at once, so the bytes are copied.
-    Request request{nullptr, port, address, 0, payload.get_data_length(), issue_ps};
+    Request request{nullptr,
+                    port,
+                    address,
+                    0,
+                    payload.get_data_length(),
+                    issue_ps,
+                    access.sm,
+                    passes_copy(access, address)};
     if (request.bytes > 8) {  // an entry's body; a later word announces it
       ++counters_.stores;
       // From another GPU its bytes came ahead.
       if (access.way_ps == 0)
         std::copy_n(payload.get_data_ptr(), request.bytes, memory_.data(address));
-      mark_written(access.sm, address);
+      mark_written(address, request.past_copy);
       return tlm::TLM_COMPLETED;
     }
     std::copy_n(payload.get_data_ptr(), request.bytes,
@@ -259,7 +270,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
   if (request.payload == nullptr) {
     ++counters_.stores;
     memory_.store(request.address, request.value, request.bytes);
-    mark_written(0, request.address);
+    mark_written(request.address, request.past_copy);
     if (watch_ && request.address >= watch_begin_ && request.address < watch_end_)
       watch_(request.address, request.value, at_ps);
     if (auto it = words_.find(request.address); it != words_.end())
@@ -330,7 +341,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
     observer_->on_activity({name(), "atomic", start_ps, word.busy_until_ps});
   // Waiters first: the answer may make the requester run on and change this word again.
   if (wrote) {
-    mark_written(access.sm, request.address);
+    mark_written(request.address);
     if (watch_ && request.address >= watch_begin_ && request.address < watch_end_)
       watch_(request.address, memory_.load(request.address, request.bytes), at_ps);
     changed(request.address, word, at_ps);
@@ -429,7 +440,7 @@ void L2::device_access(tlm::tlm_generic_payload& payload, Ps at_ps) {
 void L2::wrote(std::uint64_t address, std::uint32_t bytes, Ps at_ps) {
   for (std::uint64_t line = address / Placement::kLineBytes;
        line <= (address + bytes - 1) / Placement::kLineBytes; ++line)
-    mark_written(0, line * Placement::kLineBytes);
+    mark_written(line * Placement::kLineBytes);
   for (auto it = polled_.lower_bound(address);
        it != polled_.end() && it->first < address + bytes;) {
     const auto [word_address, word] = *it++;

@@ -85,6 +85,7 @@ class L2 : public sc_core::sc_module {
     std::uint32_t bytes = 0;
     Ps issue_ps = 0;
     std::uint32_t sm = 0;
+    bool past_copy = false;  ///< a store that leaves its own partition's copy up to date
   };
   struct Parked {
     Request request;
@@ -136,7 +137,10 @@ class L2 : public sc_core::sc_module {
   bool other_writes_pending(std::uint32_t sm, Ps at_ps) const;
   std::size_t touched_lines_ = 0;
   bool holds(std::uint64_t address);  ///< and holds it from now on
-  void mark_written(std::uint32_t sm, std::uint64_t address);
+  void mark_written(std::uint64_t address, bool past_copy = false);
+  /// A store from the far partition goes to the line's home by way of that partition's copy;
+  /// atomics are done at home, and the copy knows nothing of them.
+  bool passes_copy(const Access& access, std::uint64_t address) const;
 
   const GpuSpec spec_;
   const double cycle_ps_;

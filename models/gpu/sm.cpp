@@ -17,10 +17,11 @@ sc_core::sc_time as_time(Ps ps) {
 
 }  // namespace
 
-Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec)
+Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec, bool reaches_peer)
     : sc_module(name),
       id_(id),
       spec_(spec),
+      reaches_peer_(reaches_peer),
       sm_cycle_ps_(1000.0 / spec.sm_clock_ghz),
       l2_cycle_ps_(1000.0 / spec.l2_clock_ghz),
       resume_("resume", [this](std::uint32_t& lane, Ps) { run(*lanes_[lane]); }) {
@@ -209,8 +210,10 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   double cycles = 0;
   if (sys) {
     // An entry is two 32 B sectors, each with a way of its own: the fence waits for the slower.
-    cycles = spec_.fence_sys_cycles;
-    if (lane.host_entry)
+    const bool awaits_host = lane.at_ps < lane.host_acknowledged_ps;
+    cycles =
+        awaits_host && reaches_peer_ ? spec_.fence_sys_host_peer_cycles : spec_.fence_sys_cycles;
+    if (awaits_host && lane.host_entry)
       cycles += std::max(random_.unit(), random_.unit()) * spec_.fence_sys_host_extra_cycles;
     lane.host_acknowledged_ps = 0;
   } else {

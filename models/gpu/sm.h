@@ -30,7 +30,9 @@ class Sm : public sc_core::sc_module {
  public:
   tlm_utils::simple_initiator_socket<Sm> memory{"memory"};
 
-  Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec);
+  /// reaches_peer: NVLink joins the GPU to another, which system fences wait for too.
+  Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec,
+     bool reaches_peer = false);
 
   /// lane: its number among the run's lanes. peer: the processing element it talks to.
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
@@ -77,6 +79,7 @@ class Sm : public sc_core::sc_module {
 
   const std::uint32_t id_;
   const GpuSpec spec_;
+  const bool reaches_peer_;
   const double sm_cycle_ps_, l2_cycle_ps_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   bool in_step_ = false;

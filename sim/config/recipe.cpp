@@ -104,10 +104,11 @@ class Reader {
   }
 
   Recipe read() {
-    root_.only({"protocol", "description",   "runs_on", "choices",   "costs", "depth",
-                "queues",   "regions",       "words",   "parts",     "put",   "put_signal",
-                "get",      "atomic",        "fence",   "quiet",     "wait",  "barrier",
-                "consumer", "peer_consumer", "nic",     "placed_by", "proxy", "kernel"});
+    root_.only({"protocol",      "description", "runs_on",    "choices", "costs",
+                "costs_by",      "depth",       "queues",     "regions", "words",
+                "parts",         "put",         "put_signal", "get",     "atomic",
+                "fence",         "quiet",       "wait",       "barrier", "consumer",
+                "peer_consumer", "nic",         "placed_by",  "proxy",   "kernel"});
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto runs_on = root_.find("runs_on"))
@@ -285,26 +286,10 @@ class Reader {
   void read_costs() {
     const auto section = root_.find("costs");
     if (!section) return;
+    const std::map<std::string, YamlNode> of_choices = costs_by_choice(*section);
     for (const auto& [name, node] : section->entries()) {
-      node.only({"value", "measured", "published", "derived", "fitted", "assumed"});
-      RecipeCost cost;
-      cost.key = name;
-      cost.place = node.place();
-      if (unit_of(name) != "cycles" && unit_of(name) != "ns")
-        node.fail("cost '" + name + "' has no unit", "end its name with _cycles or _ns");
-      int sources = 0;
-      for (const auto& [evidence_name, evidence] : kEvidenceNames)
-        if (auto source = node.find(evidence_name)) {
-          ++sources;
-          cost.evidence = evidence;
-          cost.source = source->text();
-        }
-      if (recipe_.program.on_cpu && unit_of(name) != "ns")
-        node.fail("cost '" + name + "' is a CPU thread's", "give it in ns: its name ends with _ns");
-      if (sources != 1)
-        node.fail("cost '" + name + "' needs exactly one source",
-                  "add measured, published, derived, fitted or assumed with its text");
-      cost.value = node.at("value").number(0, 1e6);
+      const auto other = of_choices.find(name);
+      RecipeCost cost = read_cost(name, other == of_choices.end() ? node : other->second);
       settable_.insert(name);
       if (auto it = sets_.find(name); it != sets_.end()) {
         used_.insert(name);
@@ -322,6 +307,63 @@ class Reader {
       }
       recipe_.costs.push_back(cost);
     }
+  }
+
+  /// What `costs_by:` puts in the place of costs under the choices in force.
+  std::map<std::string, YamlNode> costs_by_choice(const YamlNode& costs) {
+    std::map<std::string, YamlNode> in_force;
+    const auto section = root_.find("costs_by");
+    if (!section) return in_force;
+    for (const auto& [choice, values] : section->entries()) {
+      const auto chosen = recipe_.choices.find(choice);
+      if (chosen == recipe_.choices.end())
+        values.fail("the recipe has no choice '" + choice + "'", "declare it under `choices:`");
+      for (const auto& [value, others] : values.entries()) {
+        if (!allows(root_.at("choices").at(choice), value))
+          others.fail("choice " + choice + " is never '" + value + "'",
+                      "one of " + recipe_.allowed[choice]);
+        for (const auto& [name, node] : others.entries()) {
+          read_cost(name, node);
+          if (!costs.has(name))
+            node.fail("there is no cost '" + name + "' to stand in for",
+                      "declare it under `costs:` with its usual value");
+          if (value == chosen->second && !in_force.emplace(name, node).second)
+            node.fail("cost '" + name + "' hangs on two choices at once", "keep one of them");
+        }
+      }
+    }
+    return in_force;
+  }
+
+  static bool allows(const YamlNode& choice, const std::string& value) {
+    const auto allowed = choice.find("allowed");
+    if (!allowed) return true;
+    const std::vector<YamlNode> items = allowed->items();
+    return std::any_of(items.begin(), items.end(),
+                       [&](const YamlNode& item) { return item.text() == value; });
+  }
+
+  RecipeCost read_cost(const std::string& name, const YamlNode& node) {
+    node.only({"value", "measured", "published", "derived", "fitted", "assumed"});
+    RecipeCost cost;
+    cost.key = name;
+    cost.place = node.place();
+    if (unit_of(name) != "cycles" && unit_of(name) != "ns")
+      node.fail("cost '" + name + "' has no unit", "end its name with _cycles or _ns");
+    int sources = 0;
+    for (const auto& [evidence_name, evidence] : kEvidenceNames)
+      if (auto source = node.find(evidence_name)) {
+        ++sources;
+        cost.evidence = evidence;
+        cost.source = source->text();
+      }
+    if (recipe_.program.on_cpu && unit_of(name) != "ns")
+      node.fail("cost '" + name + "' is a CPU thread's", "give it in ns: its name ends with _ns");
+    if (sources != 1)
+      node.fail("cost '" + name + "' needs exactly one source",
+                "add measured, published, derived, fitted or assumed with its text");
+    cost.value = node.at("value").number(0, 1e6);
+    return cost;
   }
 
   double cost(const YamlNode& node) {

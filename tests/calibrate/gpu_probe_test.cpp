@@ -138,6 +138,7 @@ TEST(GpuProbeModel, APathThatNothingSharesIsTheSumOfItsParameters) {
               4 * s.gpu.store16_cycles + s.gpu.fence_gpu_far_cycles, 0.1);
   EXPECT_NEAR(predicted("fence.gpu"), s.gpu.fence_gpu_cycles, 0.1);
   EXPECT_NEAR(predicted("load near"), s.gpu.load_cycles, 0.1);
+  EXPECT_NEAR(predicted("load passed far"), s.gpu.load_cycles, 0.1);
   EXPECT_NEAR(predicted("load written far"), s.gpu.load_cycles + s.gpu.load_far_extra_cycles, 0.1);
   EXPECT_NEAR(predicted("cas far"), s.gpu.far_cycles, 0.1);
   // A read's TLPs, 24 and 28 bytes, take 0.9 ns of the link besides.

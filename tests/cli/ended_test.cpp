@@ -66,10 +66,9 @@ TEST_F(Ended, ASignalLeavesNothingHalfWritten) {
   const std::set<std::string> before = files();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     // Two outputs, and the workload as a trace.
-    const int status = ended_by(signal,
-                                run_of("w.yaml") + Arguments{"--messages-csv", "old.csv",
-                                                             "--perfetto", "new.perfetto"},
-                                3);
+    const int status = ended_by(
+        signal,
+        run_of("w.yaml") + Arguments{"--messages-csv", "old.csv", "--perfetto", "new.perfetto"}, 3);
     EXPECT_TRUE(WIFSIGNALED(status)) << status;
     EXPECT_EQ(WTERMSIG(status), signal);
     EXPECT_EQ(files(), before) << "after " << strsignal(signal);
@@ -79,16 +78,16 @@ TEST_F(Ended, ASignalLeavesNothingHalfWritten) {
 
 TEST_F(Ended, AnIgnoredSignalIsNotTaken) {
   make("w.yaml", kWorkload);
-  const Result result = shell("trap '' HUP; marrow run --system " + kSystem +
-                              " --trace w.yaml --json out.json & pid=$!; kill -HUP $pid; wait $pid");
+  const Result result =
+      shell("trap '' HUP; marrow run --system " + kSystem +
+            " --trace w.yaml --json out.json & pid=$!; kill -HUP $pid; wait $pid");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(std::filesystem::exists(path("out.json")));
 }
 
 TEST_F(Ended, WhatAKillLeavesIsNoOutputOfTheNextRun) {
   make("w.yaml", kEndless);
-  const int status =
-      ended_by(SIGKILL, run_of("w.yaml") + Arguments{"--messages-csv", "m.csv"}, 2);
+  const int status = ended_by(SIGKILL, run_of("w.yaml") + Arguments{"--messages-csv", "m.csv"}, 2);
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_FALSE(std::filesystem::exists(path("m.csv")));
   const Result result = marrow({"report", path(""), "--out", "r.html"});

@@ -236,6 +236,38 @@ TEST_F(Peer, ASystemFenceWaitsForNoAcknowledgementThatIsThereAlready) {
   EXPECT_EQ(journeys.all.at(0).at(Stage::kDoorbellRecord), 1'001'000) << "1500 - 499";
 }
 
+struct HostFence {
+  const char* name;
+  double peers, between_cycles;  ///< of a store to the host and the fence
+  Ps fence_ps;
+};
+class PeerHostFence : public SystemC, public testing::WithParamInterface<HostFence> {};
+
+// Probe rows op st8+fence.sys host: 1171 cycles on h200-k, 2822 on h200x2-l, whose GPU reaches
+// another; with nothing under way (h200x2-l, capture-host-proxy's fence) 1150 there, too.
+TEST_P(PeerHostFence, TakesLongerUntilTheHostHasAcknowledgedWhereNvlinkReachesAPeer) {
+  config::SystemSpec spec = two_gpus();
+  spec.nvlink.peers = GetParam().peers;
+  spec.gpu.fence_sys_host_peer_cycles = 2500;
+  const auto journeys =
+      replay(spec,
+             small_recipe(Steps{stage(Stage::kSlot), take_index(), stage(Stage::kWqe),
+                                store(kHostWord, Value::kOne), compute(GetParam().between_cycles),
+                                stage(Stage::kOrderFence), fence(Scope::kSys),
+                                stage(Stage::kDoorbellRegister), store(kBell, Value::kNext),
+                                stage(Stage::kPoll), poll_completed()}),
+             {{0, 0, waited(1)}});
+  EXPECT_EQ(journeys.all.at(0).at(Stage::kOrderFence), GetParam().fence_ps);
+}
+
+// The host acknowledges a store 800 ns after it was issued.
+INSTANTIATE_TEST_SUITE_P(
+    Waits, PeerHostFence,
+    testing::Values(HostFence{"OneGpu", 0, 0, 1'000'000}, HostFence{"AtOnce", 1, 0, 2'500'000},
+                    HostFence{"JustBeforeTheAcknowledgement", 1, 799, 2'500'000},
+                    HostFence{"AtTheAcknowledgement", 1, 800, 1'000'000}),
+    [](const auto& test) { return test.param.name; });
+
 TEST_F(Peer, WithoutASecondGpuWordsThereAreRefused) {
   try {
     replay(round_system(), peer_recipe({take_index(), store(kBell, Value::kNext)}),

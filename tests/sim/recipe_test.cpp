@@ -64,6 +64,53 @@ const Step& step_named(const Recipe& recipe, const std::string& id) {
   throw std::runtime_error("no step " + id);
 }
 
+/// kGood with a choice of the program and its own costs.
+std::string with_costs_by(const std::string& costs_by) {
+  std::string text = kGood;
+  text.insert(text.find("  batch:"), "  program: {allowed: [one, other], default: one}\n");
+  return text.insert(text.find("regions:"), "costs_by:\n" + costs_by);
+}
+
+TEST_F(RecipeTest, TakesTheCostsOfTheChosenProgram) {
+  const std::string file = write("small.yaml", with_costs_by("  program:\n"
+                                                             "    other:\n"
+                                                             "      work_cycles: {value: 9, "
+                                                             "fitted: \"run 3\"}\n"));
+  const auto costs = [&](const Choices& choices, const std::vector<std::string>& sets) {
+    std::map<std::string, double> values;
+    for (const RecipeCost& cost : load_recipe(file, choices, sets).costs)
+      values[cost.key] = cost.value;
+    return values;
+  };
+  using Costs = std::map<std::string, double>;
+  EXPECT_EQ(costs({}, {}), (Costs{{"work_cycles", 5}, {"step_cycles", 7}}));
+  EXPECT_EQ(costs({{"program", "other"}}, {}), (Costs{{"work_cycles", 9}, {"step_cycles", 7}}));
+  EXPECT_EQ(costs({}, {"program=other", "work_cycles+=1"}),
+            (Costs{{"work_cycles", 10}, {"step_cycles", 7}}))
+      << "--set goes from the chosen value on";
+}
+
+TEST_F(RecipeTest, TellsWhatIsWrongWithCostsOfAChoice) {
+  const auto told = [&](const std::string& costs_by) -> std::string {
+    try {
+      load_recipe(write("small.yaml", with_costs_by(costs_by)), {}, {});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  const std::string cost = "{value: 9, fitted: \"run 3\"}";
+  EXPECT_NE(told("  compiler: {other: {work_cycles: " + cost + "}}\n").find("no choice 'compiler'"),
+            std::string::npos);
+  EXPECT_NE(told("  program: {third: {work_cycles: " + cost + "}}\n").find("one, other"),
+            std::string::npos);
+  EXPECT_NE(told("  program: {other: {walk_cycles: " + cost + "}}\n").find("'walk_cycles'"),
+            std::string::npos);
+  EXPECT_NE(told("  program: {other: {work_cycles: {value: 9}}}\n").find("exactly one source"),
+            std::string::npos)
+      << "also under choices that are not in force";
+}
+
 TEST_F(RecipeTest, IsReadAsItStands) {
   const Recipe recipe = load();
   const Program& program = recipe.program;

@@ -355,7 +355,8 @@ TEST_F(CaptureFile, DoesATraceHoldWhatTheCaptureHad) {
   EXPECT_EQ(run->name, "cfg 4");
   EXPECT_EQ(run->protocol, "capture-ibgda");
   EXPECT_EQ(run->choices,
-            (std::map<std::string, std::string>{{"batch", "1"}, {"doorbell_in", "gpu"}}));
+            (std::map<std::string, std::string>{
+                {"batch", "1"}, {"doorbell_in", "gpu"}, {"program", "marrow-capture"}}));
   EXPECT_EQ(run->consumer, "device");
   EXPECT_EQ(run->put_cycles, 5000);
   EXPECT_EQ(run->put_unstamped_cycles, 4800);

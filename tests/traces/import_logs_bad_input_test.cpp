@@ -242,9 +242,9 @@ TEST_F(ImportBadLogs, ARowWithANumberThatNoneCanHaveIsRefusedAndNotPassedOver) {
   for (const Row& row : rows)
     for (const char* number : {"99999999999999999999", "-8", "8.5", "1e999"}) {
       SCOPED_TRACE(std::string(row.fixture) + ": " + row.before + number);
-      const std::string text =
-          with(row.fixture, row.from,
-               std::string(row.before) + number + (std::string(row.from).ends_with(' ') ? " " : ""));
+      const std::string text = with(
+          row.fixture, row.from,
+          std::string(row.before) + number + (std::string(row.from).ends_with(' ') ? " " : ""));
       EXPECT_HAS(error_of([&] { import_as(row.format, make("in", text), path("out")); }),
                  std::string("/in") + row.line);
     }

@@ -48,6 +48,7 @@ std::map<std::string, std::string> choices(const Configuration& c) {
     if (c.protocol == Protocol::kGdaki) choices["batch"] = std::to_string(c.batch);
     return choices;
   }
+  choices["program"] = "marrow-capture";
   choices["batch"] = std::to_string(c.batch);
   if (c.on_host()) {
     choices["fence_wqe"] = name(c.fence_wqe);
