@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "models/common/delay_line.h"
 #include "models/common/error.h"
@@ -187,8 +188,8 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   return request;
 }
 
-/// A completion's owner bit is the same again after two passes over the ring: whoever looks for it
-/// after a whole pass has come by misses it.
+/// A completion's owner bit is the same again after two passes over the ring. Whoever looks for it
+/// after a whole pass has come by misses it; whoever is two passes ahead takes an old one for it.
 bool waits_by_owner_bit(const Program& program) {
   for (const auto& steps : program.steps)
     for (const Step& step : steps)
@@ -379,6 +380,7 @@ void Machine::run(const RunSetup& setup) {
   struct Given {
     const trace::Lane* lane;
     std::uint64_t operations = 0, messages = 0;
+    std::uint64_t blocks = 0;  ///< of its longest message
   };
   std::unordered_map<std::uint32_t, Given> given;
   for (const trace::Lane& lane : run.lanes) given[lane.warp].lane = &lane;
@@ -403,6 +405,10 @@ void Machine::run(const RunSetup& setup) {
       std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
                   [](const Step& step) { return step.op == StepOp::kPost; });
   check_proxy_words(program);
+  const bool by_owner_bit =
+      program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
+  /// By element and queue: entries that its lanes may want at once, as far as known.
+  std::vector<std::uint64_t> wanted(std::size_t{pes} * queues, 0);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
     if (next_of(warp, op)) {
       if (program.of(op.kind).empty())
@@ -428,6 +434,22 @@ void Machine::run(const RunSetup& setup) {
                                " B takes more than one entry, and the recipe finds a completion "
                                "by its entry's number",
                            "at most 28 B, or payload: write");
+      }
+      // The last of so many that wait for a slot stands two passes before the ring's completions.
+      if (by_owner_bit && is_message(op.kind)) {
+        Given& of = given.at(warp);
+        std::uint64_t& entries = wanted[std::size_t{of.lane->pe} * queues + of.lane->queue];
+        const std::uint64_t blocks = program.blocks(op.kind, op.bytes);
+        if (blocks > of.blocks) entries += blocks - std::exchange(of.blocks, blocks);
+        if (entries > program.depth)
+          throw InputError(where + " with protocol " + program.protocol,
+                           "lanes that share queue " + std::to_string(of.lane->queue) +
+                               " want more entries at once than its " +
+                               std::to_string(program.depth) +
+                               ", and find a free one by a completion's owner bit, which is the "
+                               "same again after two passes: they would overwrite what the NIC "
+                               "has not read",
+                           "give the run more queues, so that fewer lanes share one");
       }
       // mlx5's byte count has 31 bits.
       constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
@@ -647,7 +669,7 @@ void Machine::run(const RunSetup& setup) {
     return std::any_of(context.lanes_of_queue.begin(), context.lanes_of_queue.end(),
                        [](std::uint32_t lanes) { return lanes > 1; });
   });
-  if (stuck() && shared && !program.on_cpu && waits_by_owner_bit(program))
+  if (stuck() && shared && by_owner_bit)
     throw InputError(
         where + " with protocol " + program.protocol,
         "it got stuck: " + std::to_string(run.lanes.size() - done_lanes) + " of " +

@@ -152,7 +152,7 @@ BENCHMARK_CAPTURE(nic_shared_queue, mini_gda, "mini-gda")->Unit(benchmark::kMill
 void nic_many_threads(benchmark::State& state, const std::string& protocol) {
   simulate(state, protocol, 4'096, 16, 8, "p-ib", 8, false);
 }
-BENCHMARK_CAPTURE(nic_many_threads, gdaki, "gdaki")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(nic_many_threads, nvshmem, "nvshmem-ibgda")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(nic_many_threads, mini_gda, "mini-gda")->Unit(benchmark::kMillisecond);
 
 /// So many messages outstanding at once: that many lanes, each waits for its own.

@@ -124,7 +124,7 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   EXPECT_LT(shared_ns, idle_ns + 17 * 2 * hand_over_ns);
 }
 
-// As many lanes as slots, and twice as many: puts that nobody waits for are all sent.
+// As many lanes as slots, and twice as many: puts that nobody waits for are all sent, or refused.
 TEST_F(Contention, MoreLanesThanSlotsShareAQueue) {
   const std::vector<std::pair<std::string, std::map<std::string, std::string>>> recipes = {
       {"gdaki", {}},
@@ -140,6 +140,12 @@ TEST_F(Contention, MoreLanesThanSlotsShareAQueue) {
       sim::Work work = puts(of.program.depth * (twice ? 2 : 1), 3, 8);
       work.queues = 1;
       Journeys journeys;
+      // An owner bit tells no more than two passes apart: lanes that are more than slots could take
+      // an old completion for theirs.
+      if (name == "gdaki" && twice) {
+        EXPECT_THROW(sim::run_work(machine, of, work, {"work", 1, &journeys, {}}), InputError);
+        continue;
+      }
       sim::run_work(machine, of, work, {"work", 1, &journeys, {}});
       EXPECT_EQ(journeys.all.size(), static_cast<std::size_t>(work.warps) * 3) << name << twice;
     }
