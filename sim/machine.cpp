@@ -7,6 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "models/common/delay_line.h"
 #include "models/common/error.h"
@@ -20,11 +23,17 @@ namespace marrow::sim {
 
 namespace {
 
-/// Gives journeys and activities times that start at the run's begin.
+/// Gives journeys and activities times that start at the run's begin. Background lanes' own are
+/// not told of: what they do shows in the others' times and in the counters.
 class FromRunStart : public Observer {
  public:
-  FromRunStart(Observer* next, Ps begin_ps) : next_(next), begin_ps_(begin_ps) {}
+  FromRunStart(Observer* next, Ps begin_ps, const trace::Run& run)
+      : next_(next), begin_ps_(begin_ps) {
+    for (const trace::Lane& lane : run.lanes)
+      if (lane.background) background_.insert(lane.warp);
+  }
   void on_journey(const Journey& journey) override {
+    if (background_.contains(journey.warp)) return;
     ++progress_;
     if (!next_) return;
     Journey shifted = journey;
@@ -32,6 +41,7 @@ class FromRunStart : public Observer {
     next_->on_journey(shifted);
   }
   void on_operation(const Operation& operation) override {
+    if (background_.contains(operation.warp)) return;
     ++progress_;
     if (!next_) return;
     Operation shifted = operation;
@@ -61,7 +71,13 @@ class FromRunStart : public Observer {
   Observer* next_;
   Ps begin_ps_;
   std::uint64_t progress_ = 0;
+  std::unordered_set<std::uint32_t> background_;
 };
+
+/// The queue of a lane's visit; a lane without visits stays at its own.
+std::uint32_t queue_at(const trace::Lane& lane, std::uint64_t visit, std::uint32_t queues) {
+  return static_cast<std::uint32_t>((lane.queue + visit * lane.visit_stride) % queues);
+}
 
 /// A CPU thread reaches host memory and, with stores, a device's registers.
 void check_cpu_words(const Program& program, OpKind kind) {
@@ -175,6 +191,16 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   return request;
 }
 
+/// A completion's owner bit is the same again after two passes over the ring. Whoever looks for it
+/// after a whole pass has come by misses it; whoever is two passes ahead takes an old one for it.
+bool waits_by_owner_bit(const Program& program) {
+  for (const auto& steps : program.steps)
+    for (const Step& step : steps)
+      if (step.op == StepOp::kPoll && program.words[step.word].encoding == Encoding::kOwner)
+        return true;
+  return false;
+}
+
 /// The first element's blocks have no number.
 std::string numbered(const std::string& block, std::uint32_t number) {
   return number == 0 ? block : block + std::to_string(number);
@@ -258,7 +284,9 @@ void ProcessingElement::clear_counters() {
   }
 }
 
-Machine::Machine(const config::SystemSpec& spec) : spec_(spec) {
+Machine::Machine(const config::SystemSpec& spec)
+    : spec_(spec),
+      traffic_("traffic", [this](trace::Traffic& traffic, Ps at_ps) { pass(traffic, at_ps); }) {
   if (!spec.has_gpu)
     throw InputError("the system", "has no GPU", "use a system with gpu.* parameters");
   const auto gpus = static_cast<std::uint32_t>(spec.nvlink.peers) + 1;
@@ -285,6 +313,21 @@ std::uint32_t Machine::default_sm(std::uint32_t block) const {
   return place < even ? place * 2 : (place - even) * 2 + 1;
 }
 
+void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
+  using Place = trace::Traffic::Place;
+  const bool done =
+      lanes_left_ == 0 &&
+      std::none_of(books_->begin(), books_->end(), [](const auto& b) { return b.in_flight() > 0; });
+  if (done) return;
+  ProcessingElement& pe = *pes_[traffic.pe];
+  const bool gpu = traffic.place <= Place::kGpuLinkDown;
+  const bool up = traffic.place == Place::kGpuLinkUp || traffic.place == Place::kNicLinkUp;
+  pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
+  wires.send(up ? pcie::Way::kUp : pcie::Way::kDown, at_ps,
+             wires.train(pcie::TlpKind::kMemWr, traffic.bytes));
+  traffic_.push(at_ps + ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps), traffic);
+}
+
 void Machine::run(const RunSetup& setup) {
   const Program& program = setup.recipe->program;
   const trace::Run& run = *setup.run;
@@ -297,6 +340,15 @@ void Machine::run(const RunSetup& setup) {
                      "use a system with nic.* parameters, or a capture-* recipe");
   const std::uint32_t numbers = program.one_queue ? 1 : run.queues;
   const std::uint32_t queues = program.queues_by_peer ? numbers * pes : numbers;
+  if (run.peers >= pes && run.peers > 1)
+    throw InputError(where,
+                     "its queues lead to " + std::to_string(run.peers) +
+                         " other processing elements, the system has " + std::to_string(pes),
+                     "use a system with more (cluster.pes_count)");
+  for (const trace::Traffic& traffic : run.traffic)
+    if (traffic.pe >= pes || (traffic.place >= trace::Traffic::Place::kNicLinkUp && !spec_.has_nic))
+      throw InputError(where, "its traffic passes a place that the system does not have",
+                       "name a processing element of the system; nic_link_* and wire need a NIC");
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
   for (const trace::Lane& lane : run.lanes) {
     if (lane.pe >= pes)
@@ -328,9 +380,10 @@ void Machine::run(const RunSetup& setup) {
 
   const Ps begin_ps = now_ps();
   if (setup.order) setup.order->on_run_begin(begin_ps);
-  FromRunStart observer(setup.observer, begin_ps);
+  FromRunStart observer(setup.observer, begin_ps, run);
   std::vector<Placement> placements(pes);
   std::vector<JourneyBook> books(pes);
+  books_ = &books;
   std::vector<gpu::RunContext> contexts(pes);
   if (fabric_) {
     fabric_->reset(setup.seed);
@@ -349,12 +402,44 @@ void Machine::run(const RunSetup& setup) {
   // Between two completed messages there may lie a lane's own work and a payload's copy.
   constexpr Ps kSlowestPsPerByte = 1000;
   Ps longest_pause_ps = 0;
+  lanes_left_ = static_cast<std::uint64_t>(
+      std::count_if(run.lanes.begin(), run.lanes.end(),
+                    [](const trace::Lane& lane) { return !lane.background; }));
+  /// What a lane has been given so far.
+  struct Given {
+    const trace::Lane* lane;
+    std::uint64_t operations = 0, messages = 0;
+    std::uint64_t blocks = 0;  ///< of its longest message
+  };
+  std::unordered_map<std::uint32_t, Given> given;
+  for (const trace::Lane& lane : run.lanes) given[lane.warp].lane = &lane;
+  const auto next_of = [&](std::uint32_t warp, gpu::Op& op) {
+    Given& of = given.at(warp);
+    const trace::Lane& lane = *of.lane;
+    if (lane.background && lanes_left_ == 0) return false;
+    if (!setup.next_op(warp, op)) {
+      if (!lane.background) --lanes_left_;
+      return false;
+    }
+    if (lane.period_ns > 0)
+      op.from_ps = begin_ps + ps_from_ns(lane.period_ns * static_cast<double>(of.operations++));
+    if (lane.visits > 0 && is_message(op.kind)) {
+      const std::uint64_t visit = of.messages / lane.puts_per_visit;
+      op.queue = queue_at(lane, visit % lane.visits, run.queues);
+      op.flush = ++of.messages % lane.puts_per_visit == 0 || op.flush;
+    }
+    return true;
+  };
   const bool posts_for_lanes =
       std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
                   [](const Step& step) { return step.op == StepOp::kPost; });
   check_proxy_words(program);
+  const bool by_owner_bit =
+      program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
+  /// By element and queue: entries that its lanes may want at once, as far as known.
+  std::vector<std::uint64_t> wanted(std::size_t{pes} * queues, 0);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
-    if (setup.next_op(warp, op)) {
+    if (next_of(warp, op)) {
       if (program.of(op.kind).empty())
         throw InputError(where + " with protocol " + program.protocol,
                          "the recipe has no '" +
@@ -378,6 +463,22 @@ void Machine::run(const RunSetup& setup) {
                                " B takes more than one entry, and the recipe finds a completion "
                                "by its entry's number",
                            "at most 28 B, or payload: write");
+      }
+      // The last of so many that wait for a slot stands two passes before the ring's completions.
+      if (by_owner_bit && is_message(op.kind)) {
+        Given& of = given.at(warp);
+        std::uint64_t& entries = wanted[std::size_t{of.lane->pe} * queues + of.lane->queue];
+        const std::uint64_t blocks = program.blocks(op.kind, op.bytes);
+        if (blocks > of.blocks) entries += blocks - std::exchange(of.blocks, blocks);
+        if (entries > program.depth)
+          throw InputError(where + " with protocol " + program.protocol,
+                           "lanes that share queue " + std::to_string(of.lane->queue) +
+                               " want more entries at once than its " +
+                               std::to_string(program.depth) +
+                               ", and find a free one by a completion's owner bit, which is the "
+                               "same again after two passes: they would overwrite what the NIC "
+                               "has not read",
+                           "give the run more queues, so that fewer lanes share one");
       }
       // mlx5's byte count has 31 bits.
       constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 31;
@@ -406,6 +507,8 @@ void Machine::run(const RunSetup& setup) {
     }
   };
   std::array<std::uint8_t, 256> payload{};
+  const bool has_background = std::any_of(run.lanes.begin(), run.lanes.end(),
+                                          [](const trace::Lane& lane) { return lane.background; });
   for (std::uint32_t number = 0; number < pes; ++number) {
     ProcessingElement& pe = *pes_[number];
     // A GPU without lanes holds the consumer's words alone.
@@ -425,7 +528,7 @@ void Machine::run(const RunSetup& setup) {
     pe.cpu.seed(seed);
     pe.core.reset(seed);
     pe.front_end.reset();
-    for (auto& sm : pe.sms) sm->reset(seed);
+    for (auto& sm : pe.sms) sm->reset(seed, has_background);
     pe.l2.set_observer(&observer);
     pe.link.set_observer(&observer, "PCIe of GPU " + std::to_string(number));
     if (pe.nic_link) pe.nic_link->set_observer(&observer, "PCIe of NIC " + std::to_string(number));
@@ -453,12 +556,15 @@ void Machine::run(const RunSetup& setup) {
                                  placements[number].gpu_bytes(),
                                  std::max<std::uint64_t>(layout.host_bytes(), 4096)};
     for (std::uint32_t queue = 0; queue < queues; ++queue)
-      connections.peers.push_back(program.queues_by_peer ? queue % pes : (number + 1) % pes);
+      connections.peers.push_back(program.queues_by_peer ? queue % pes
+                                                         : (number + 1 + queue % run.peers) % pes);
     // Where lanes say whom they talk to, their queues lead there.
-    if (!program.queues_by_peer)
+    if (!program.queues_by_peer && run.peers == 1)
       for (const trace::Lane& lane : run.lanes)
-        if (lane.pe == number && lane.peer && lane.queue < queues)
-          connections.peers[lane.queue] = *lane.peer;
+        for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
+          if (const std::uint32_t queue = queue_at(lane, visit, run.queues);
+              lane.pe == number && lane.peer && queue < queues)
+            connections.peers[queue] = *lane.peer;
     context.encode = [&program, &layout, &payload](const gpu::EntryRequest& entry,
                                                    std::span<std::uint8_t> out) {
       std::copy_n(reinterpret_cast<const std::uint8_t*>(&entry.version), 8, payload.data());
@@ -486,7 +592,15 @@ void Machine::run(const RunSetup& setup) {
     const std::uint32_t peer = lane.peer.value_or((lane.pe + 1) % pes);
     return program.queues_by_peer ? lane.queue % numbers * pes + peer : lane.queue;
   };
-  for (const trace::Lane& lane : run.lanes) ++contexts[lane.pe].lanes_of_queue[queue_of(lane)];
+  for (const trace::Lane& lane : run.lanes) {
+    if (lane.visits > 0 && program.queues_by_peer)
+      throw InputError(where + " with protocol " + program.protocol,
+                       "warps go round queues that the recipe itself picks",
+                       "take the visits out, or use a recipe without \"queues: by_peer\"");
+    for (std::uint32_t visit = 0; visit < std::max(lane.visits, 1u); ++visit)
+      ++contexts[lane.pe]
+            .lanes_of_queue[visit == 0 ? queue_of(lane) : queue_at(lane, visit, run.queues)];
+  }
 
   // Across NVLink lanes that only wait may share a queue with one that puts.
   for (const auto& steps : program.steps)
@@ -544,6 +658,12 @@ void Machine::run(const RunSetup& setup) {
   for (std::uint32_t number = 0; program.proxy.present && number < pes; ++number)
     if (contexts[number].lanes > 0) pes_[number]->core.add_proxy(&contexts[number]);
 
+  for (const trace::Traffic& traffic : run.traffic)
+    if (traffic.place == trace::Traffic::Place::kWire)
+      fabric_->load(traffic.pe, begin_ps, traffic.gbps, traffic.bytes);
+    else
+      traffic_.push(begin_ps, traffic);
+
   // In slices of simulated time, so that a program that polls for ever is noticed; each reaches at
   // least the next event, because time does not move without one.
   const sc_core::sc_time slice(100, sc_core::SC_MS);
@@ -588,18 +708,29 @@ void Machine::run(const RunSetup& setup) {
                      "mend what the recipe writes into that entry or its doorbell, or the system's "
                      "wire");
   if (!is_stuck()) return;
+  const bool shared = std::any_of(contexts.begin(), contexts.end(), [](const auto& context) {
+    return std::any_of(context.lanes_of_queue.begin(), context.lanes_of_queue.end(),
+                       [](std::uint32_t lanes) { return lanes > 1; });
+  });
   std::vector<Wait> waits;
   for (const auto& pe : pes_) {
     for (const auto& sm : pe->sms) sm->waits(waits);
     pe->core.waits(waits);
   }
   const Stuck told = stuck(waits, begin_ps);
+  std::string mend = waits.empty() ? "every put must be rung for: flush the last one" : told.mend;
+  if (shared && by_owner_bit)
+    mend = fmt::format(
+        "lanes that share a queue find a completion by its owner bit, and one that was held up (by "
+        "a lock, say) while a whole pass of {} entries completed has missed it: give the run more "
+        "queues, or let lanes wait less often. If it is not that: {}",
+        program.depth, mend);
   throw InputError(where + " with protocol " + program.protocol,
-                   "it got stuck: " + std::to_string(in_flight()) + " messages never complete, " +
-                       std::to_string(run.lanes.size() - done_lanes) + " of " +
-                       std::to_string(run.lanes.size()) + " lanes wait for ever" +
-                       (waits.empty() ? "" : ": " + told.problem),
-                   waits.empty() ? "every put must be rung for: flush the last one" : told.mend);
+                   fmt::format("it got stuck: {} messages never complete, {} of {} lanes wait for "
+                               "ever{}",
+                               in_flight(), run.lanes.size() - done_lanes, run.lanes.size(),
+                               waits.empty() ? "" : ": " + told.problem),
+                   mend);
 }
 
 void Machine::clear_counters() {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/common/delay_line.h"
 #include "models/common/journey_book.h"
 #include "models/common/observer.h"
 #include "models/common/placement.h"
@@ -82,10 +83,16 @@ class Machine {
   std::uint32_t default_sm(std::uint32_t block) const;
 
  private:
+  /// Bytes of background traffic pass, and the next ones follow.
+  void pass(trace::Traffic& traffic, Ps at_ps);
+
   const config::SystemSpec spec_;
   std::unique_ptr<wire::Fabric> fabric_;
   std::vector<std::unique_ptr<ProcessingElement>> pes_;
   std::unique_ptr<Nvlink> nvlink_;  ///< null: it reaches no other GPU
+  DelayLine<trace::Traffic> traffic_;
+  std::uint64_t lanes_left_ = 0;  ///< that have work of their own; background ends with them
+  const std::vector<JourneyBook>* books_ = nullptr;  ///< of the run under way
 };
 
 }  // namespace marrow::sim

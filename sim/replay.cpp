@@ -13,7 +13,7 @@ namespace {
 class OpFeed {
  public:
   OpFeed(trace::Reader& reader, const trace::Run& run) : reader_(reader), run_(run) {
-    for (const trace::Lane& lane : run.lanes) queues_[lane.warp];
+    for (const trace::Lane& lane : run.lanes) queues_[lane.warp].repeats = lane.background;
   }
 
   /// The warp's next put; fresh, last: it is the first, the last of a repeated operation.
@@ -21,10 +21,14 @@ class OpFeed {
     Stream& stream = queues_.at(warp);
     if (stream.left == 0) {
       if (stream.started) {
+        if (stream.repeats)
+          stream.ops.push_back(std::move(stream.ops.front()));
+        else
+          --buffered_;
         stream.ops.pop_front();
-        --buffered_;
         stream.started = false;
       }
+      if (!repeated_read_) read_repeated();
       if (stream.ops.empty() && !fill(warp)) return false;
       stream.left = stream.ops.front().count;
       stream.started = true;
@@ -43,7 +47,24 @@ class OpFeed {
     std::deque<trace::Op> ops;
     std::uint64_t left = 0;  ///< repetitions of the front one
     bool started = false;
+    bool repeats = false;  ///< a background lane: its operations begin anew at their end
   };
+
+  /// What repeats comes first in a run.
+  void read_repeated() {
+    repeated_read_ = true;
+    trace::Op op;
+    while (reader_.next_op(op)) {
+      Stream& stream = queues_.at(op.warp);
+      const bool repeats = stream.repeats;
+      stream.ops.push_back(std::move(op));
+      if (!repeats) {
+        ++buffered_;
+        return;
+      }
+    }
+    ended_ = true;
+  }
 
   bool fill(std::uint32_t warp) {
     trace::Op op;
@@ -53,6 +74,11 @@ class OpFeed {
         break;
       }
       const std::uint32_t owner = op.warp;
+      if (queues_.at(owner).repeats)
+        throw InputError("run '" + run_.name + "'",
+                         "operations of background warp " + std::to_string(owner) +
+                             " stand behind those of other warps",
+                         "store what repeats first");
       queues_.at(owner).ops.push_back(std::move(op));
       // Warps that progress together need little room; a stream that gives one warp after the
       // other would need it all.
@@ -72,6 +98,7 @@ class OpFeed {
   std::unordered_map<std::uint32_t, Stream> queues_;
   std::uint64_t buffered_ = 0;
   bool ended_ = false;
+  bool repeated_read_ = false;
 };
 
 }  // namespace

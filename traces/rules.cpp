@@ -21,8 +21,20 @@ RunRules::RunRules(const Run& run) : measured_stages_(run.measured_stages.size()
       throw Fault{fmt::format("warp {}: queue index out of range ({} of {} queues)", lane.warp,
                               lane.queue, run.queues),
                   fmt::format("use 0 to {}", run.queues - 1)};
+    if (!(lane.period_ns >= 0) || (lane.visits > 0 && lane.puts_per_visit == 0))
+      throw Fault{fmt::format("warp {}: a period below 0, or visits of no messages", lane.warp),
+                  "write a period of 0 or more, and at least one message a visit"};
     warps_.push_back(lane.warp);
   }
+  if (std::all_of(run.lanes.begin(), run.lanes.end(),
+                  [](const Lane& lane) { return lane.background; }))
+    throw Fault{"all of the run's lanes are background",
+                "the run ends with its other lanes: list one"};
+  for (const Traffic& traffic : run.traffic)
+    if (static_cast<std::size_t>(traffic.place) >= kTrafficPlaces.size() || !(traffic.gbps > 0) ||
+        !std::isfinite(traffic.gbps) || traffic.bytes == 0)
+      throw Fault{"traffic at an unknown place, of no rate or no bytes",
+                  fmt::format("places: {}; a rate and bytes above 0", listed(kTrafficPlaces))};
   std::sort(warps_.begin(), warps_.end());
   const auto twice = std::adjacent_find(warps_.begin(), warps_.end());
   if (twice != warps_.end())

@@ -49,7 +49,13 @@ Run run_from(const v1::Run& in) {
   for (const v1::Lane& lane : in.lanes())
     out.lanes.push_back({lane.warp(), lane.sm_known() ? std::optional(lane.sm()) : std::nullopt,
                          lane.queue(), lane.pe(),
-                         lane.peer_known() ? std::optional(lane.peer()) : std::nullopt});
+                         lane.peer_known() ? std::optional(lane.peer()) : std::nullopt,
+                         lane.background(), lane.period_ns(), lane.visits(), lane.visit_stride(),
+                         lane.puts_per_visit()});
+  for (const v1::Traffic& traffic : in.traffic())
+    out.traffic.push_back({static_cast<Traffic::Place>(traffic.place()), traffic.pe(),
+                           traffic.gbps(), traffic.bytes()});
+  out.peers = std::max(in.peers(), 1u);
   out.queues = in.queues();
   out.puts_per_lane = in.puts_per_lane();
   out.measured_stages.assign(in.measured_stages().begin(), in.measured_stages().end());
@@ -445,6 +451,11 @@ void Writer::run(const Run& run) {
     l.set_pe(lane.pe);
     l.set_peer(lane.peer.value_or(0));
     l.set_peer_known(lane.peer.has_value());
+    l.set_background(lane.background);
+    l.set_period_ns(lane.period_ns);
+    l.set_visits(lane.visits);
+    l.set_visit_stride(lane.visit_stride);
+    l.set_puts_per_visit(lane.puts_per_visit);
   }
   out.set_queues(run.queues);
   out.set_puts_per_lane(run.puts_per_lane);
@@ -490,6 +501,14 @@ void Writer::run(const Run& run) {
   out.set_consumer_sm_known(run.consumer_sm.has_value());
   out.set_consumer_clock_bound_ns(run.consumer_clock_bound_ns);
   out.set_clock_changed(run.clock_changed);
+  if (run.peers > 1) out.set_peers(run.peers);
+  for (const Traffic& traffic : run.traffic) {
+    v1::Traffic& t = *out.add_traffic();
+    t.set_place(static_cast<v1::Traffic::Place>(traffic.place));
+    t.set_pe(traffic.pe);
+    t.set_gbps(traffic.gbps);
+    t.set_bytes(traffic.bytes);
+  }
   impl_->put(true);
 }
 

@@ -1,6 +1,7 @@
 // Reading and writing trace files (traces/format/trace.proto) in constant memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,12 +59,30 @@ struct Lane {
   std::uint32_t queue = 0;
   std::uint32_t pe = 0;                              ///< processing element it runs on
   std::optional<std::uint32_t> peer = std::nullopt;  ///< the one it talks to; nothing: the next
+  bool background = false;  ///< its operations repeat until all other lanes are done
+  double period_ns = 0;     ///< an operation begins so long after the last one, at the earliest
+  /// Messages go to so many queues in turn, `visit_stride` apart, `puts_per_visit` to each before
+  /// the next. 0: to `queue` alone.
+  std::uint32_t visits = 0, visit_stride = 0;
+  std::uint64_t puts_per_visit = 0;
 };
 
 /// A copy engine's, across NVLink, for as long as the run's lanes have work.
 struct NvlinkCopy {
   std::uint32_t from = 0, to = 0;  ///< processing elements
 };
+
+/// Bytes that pass a place evenly for as long as the run's lanes have work.
+struct Traffic {
+  enum class Place : std::uint8_t { kGpuLinkUp, kGpuLinkDown, kNicLinkUp, kNicLinkDown, kWire };
+  Place place = Place::kGpuLinkUp;  ///< kWire: the switch's port towards the element's NIC
+  std::uint32_t pe = 0;
+  double gbps = 0;          ///< of payload
+  std::uint64_t bytes = 0;  ///< that come at once
+};
+/// By Traffic::Place: "gpu_link_up", ...
+inline constexpr std::array<std::string_view, 5> kTrafficPlaces = {
+    "gpu_link_up", "gpu_link_down", "nic_link_up", "nic_link_down", "wire"};
 
 /// How far a word's line is from the SM of a warp, measured while nothing else ran.
 struct Sight {
@@ -104,6 +123,8 @@ struct Run {
   /// Above 0: a CPU's times are translated to the GPU's clock, known to +- this.
   double consumer_clock_bound_ns = 0;
   bool clock_changed = false;  ///< the SM clock moved meanwhile
+  std::uint32_t peers = 1;     ///< queues lead in turn to so many other elements
+  std::vector<Traffic> traffic = {};
   std::vector<NvlinkCopy> nvlink_copies = {};
   std::vector<std::uint32_t> l2_readers = {};  ///< GPUs whose SMs read their L2 meanwhile
 };

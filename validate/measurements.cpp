@@ -58,7 +58,7 @@ void check_system(const YamlNode& node, const std::string& system, const std::st
 
 Scenario read_run(const std::string& name, const YamlNode& node, const Table& table,
                   const std::string& config_dir) {
-  node.only({"like", "system", "protocol", "set", "choices", "work", "not_covered"});
+  node.only({"like", "system", "protocol", "set", "choices", "work", "draws", "not_covered"});
   Scenario run;
   if (const auto like = node.find("like")) {
     const auto it = std::find_if(table.runs.begin(), table.runs.end(),
@@ -77,6 +77,8 @@ Scenario read_run(const std::string& name, const YamlNode& node, const Table& ta
   if (const auto value = node.find("choices"))
     for (const auto& [key, child] : value->entries()) run.choices[key] = child.text();
   if (const auto value = node.find("work")) read_work(*value, run.work);
+  if (const auto value = node.find("draws"))
+    run.draws = static_cast<std::uint32_t>(value->integer(1, 1000));
   if (const auto value = node.find("not_covered")) run.not_covered = value->text();
   if (run.system.empty()) node.fail("no key \"system\"", "add \"system: p-ib\"");
   if (run.protocol.empty()) node.fail("no key \"protocol\"", "add \"protocol: mini-gda\"");
@@ -103,7 +105,8 @@ Sweep read_sweep(const YamlNode& node) {
   if (of_work && number == nullptr)
     node.at("vary").fail("the work has no such number",
                          "known: work.warps, work.queues, work.sms, work.rounds, work.bytes, "
-                         "work.gap_cycles, work.wait_every");
+                         "work.gap_cycles, work.wait_every, work.visits, "
+                         "work.puts_per_visit, work.peers");
   const auto& values = node.at("values");
   for (const YamlNode& item : values.items()) {
     if (number != nullptr) item.integer(number->least, number->most);

@@ -45,6 +45,7 @@ struct Scenario {
   std::vector<std::string> sets;  ///< as --set
   std::map<std::string, std::string> choices;
   Work work;
+  std::uint32_t draws = 0;  ///< placements that are pooled; 0: as the options say
   std::string not_covered;  ///< what is missing before it can be simulated; empty: nothing
   std::string place;        ///< "file:line"
 };

@@ -57,7 +57,8 @@ Results simulate(const Scenario& scenario, const std::set<Metric>& metrics,
       config::recipe_path(scenario.protocol, options.config_dir), scenario.choices, protocol_sets);
 
   std::map<Metric, std::vector<double>> pooled;
-  for (std::uint32_t draw = 0; draw < options.seeds; ++draw) {
+  const std::uint32_t draws = scenario.draws > 0 ? scenario.draws : options.seeds;
+  for (std::uint32_t draw = 0; draw < draws; ++draw) {
     Observed observed;
     results::Keeper keeper(observed);
     sim::run_work(machine, recipe, scenario.work,

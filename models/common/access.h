@@ -44,7 +44,8 @@ enum class AccessKind : std::uint8_t {
 struct Access : tlm::tlm_extension<Access> {
   AccessKind kind = AccessKind::kLoad;
   AtomicOp atomic = AtomicOp::kAdd;
-  std::uint32_t sm = 0;  ///< requesting SM
+  std::uint32_t sm = 0;    ///< requesting SM
+  std::uint32_t lane = 0;  ///< the requester's own: which of its lanes
   /// When it was issued, where that may be before the kernel's time (a lane that did not wait for
   /// an earlier answer); -1: now and the annotated delay.
   Ps issue_ps = -1;

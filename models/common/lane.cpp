@@ -6,6 +6,12 @@ namespace marrow {
 
 bool Lane::begin_op(std::uint32_t sm) {
   if (!context->next_op(warp, op)) return false;
+  at_ps = std::max(at_ps, op.from_ps);
+  if (op.queue != Op::kOwnQueue && op.queue != queue) {
+    left_index[queue] = own_index;
+    queue = op.queue;
+    own_index = left_index[queue];
+  }
   in_op = true;
   pc = 0;
   rang = false;

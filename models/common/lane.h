@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "models/common/journey_book.h"
@@ -27,6 +28,9 @@ struct Op {
   bool flush = false;                ///< ring whatever the batch
   bool wait = false;                 ///< wait for its completion
   std::uint64_t compute_cycles = 0;  ///< other work afterwards; of a CPU thread, in ns
+  std::uint32_t queue = kOwnQueue;   ///< where it goes, unless to the lane's last one
+  Ps from_ps = 0;                    ///< it begins then, at the earliest
+  static constexpr std::uint32_t kOwnQueue = 0xffffffff;
 };
 
 /// What an entry's bytes are made of.
@@ -80,7 +84,8 @@ struct Lane {
   Stage stage = Stage::kLookup;
   Op op;
   Ps op_from_ps = 0;
-  std::uint64_t own_index = 0;  ///< StepOp::kOwnIndex
+  std::uint64_t own_index = 0;                                  ///< StepOp::kOwnIndex
+  std::unordered_map<std::uint32_t, std::uint64_t> left_index;  ///< the same of queues it has left
   std::uint64_t index = 0;
   std::uint32_t entries = 1;  ///< blocks of one message
   std::uint32_t lanes = 1;    ///< that post together, a message each

@@ -220,6 +220,7 @@ struct Step {
   bool wait = true;                ///< kLoad, kAtomic: the next step needs the result
   bool is_index = false;           ///< kAtomic: its old value is the put's index
   Scope scope = Scope::kNone;
+  bool acquires = false;  ///< kFence: only orders what comes; waits for nothing of its own
   /// kLoad, kPoll, kSpin, kAtomic: it acquires in that scope. Costs nothing by itself; what it
   /// means for orders is sim/order's business.
   Scope acquire = Scope::kNone;

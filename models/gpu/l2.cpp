@@ -1,6 +1,7 @@
 #include "models/gpu/l2.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace marrow::gpu {
@@ -326,7 +327,7 @@ void L2::take_effect(Request& request, Ps at_ps) {
     ++access.rounds;
     access.value = memory_.load(request.address, request.bytes);
     if (access.counted(access.value) < access.threshold) {
-      park(word.threshold, access.threshold, request, at_ps);
+      word.threshold.emplace(access.threshold, parked(request, at_ps));
       polled_[request.address] = &word;
       return;
     }
@@ -345,7 +346,8 @@ void L2::take_effect(Request& request, Ps at_ps) {
   }
   const std::uint64_t old = apply(access, request.address, request.bytes, wrote);
   if (access.kind == AccessKind::kSpin && !wrote) {
-    park(word.exact, access.expected, request, at_ps);
+    const Parked waits = parked(request, at_ps);
+    word.exact.emplace(Look{access.expected, waits.period_ps, at_ps % waits.period_ps}, waits);
     return;
   }
   access.value = old;
@@ -362,11 +364,27 @@ void L2::take_effect(Request& request, Ps at_ps) {
   answer(request, start_ps - at_ps + round_trip - round_trip / 2 + jitter());
 }
 
-void L2::park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
-              Ps at_ps) {
+L2::Parked L2::parked(Request& request, Ps at_ps) const {
   Access& access = access_of(*request.payload);
   const Ps round_trip = access.way_ps + round_trip_ps(access, request.address);
-  waiters.emplace(key, Parked{request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)});
+  return {request, at_ps, std::max<Ps>(round_trip + access.retry_ps, 1)};
+}
+
+L2::Waiter L2::first_to_look(std::multimap<Look, Parked>& waiters, std::uint64_t value, Ps at_ps) {
+  auto soonest = waiters.end();
+  // Round trips to a word are near or far: few periods.
+  for (auto of = waiters.lower_bound({value, 0, 0});
+       of != waiters.end() && of->first.value == value;
+       of = waiters.upper_bound({value, of->first.period_ps, std::numeric_limits<Ps>::max()})) {
+    const Ps period_ps = of->first.period_ps;
+    auto next = waiters.lower_bound({value, period_ps, at_ps % period_ps});
+    if (next == waiters.end() || next->first.value != value || next->first.period_ps != period_ps)
+      next = of;  // whoever's phase comes first after the period's end
+    if (soonest == waiters.end() ||
+        next_sample(next->second, at_ps) < next_sample(soonest->second, at_ps))
+      soonest = next;
+  }
+  return soonest;
 }
 
 Ps L2::next_sample(const Parked& parked, Ps at_ps) {
@@ -386,16 +404,12 @@ void L2::resume(Parked& parked, Ps at_ps) {
 
 void L2::changed(std::uint64_t address, WordState& word, Ps at_ps) {
   if (word.exact.empty() && word.threshold.empty()) return;
-  const std::uint32_t bytes =
-      (word.exact.empty() ? word.threshold : word.exact).begin()->second.request.bytes;
+  const std::uint32_t bytes = word.exact.empty() ? word.threshold.begin()->second.request.bytes
+                                                 : word.exact.begin()->second.request.bytes;
   const std::uint64_t value = memory_.load(address, bytes);
   // Of those that spin for this value only the one that looks first can succeed.
-  const auto [first, last] = word.exact.equal_range(value);
-  auto soonest = last;
-  for (auto it = first; it != last; ++it)
-    if (soonest == last || next_sample(it->second, at_ps) < next_sample(soonest->second, at_ps))
-      soonest = it;
-  if (soonest != last) {
+  const auto soonest = first_to_look(word.exact, value, at_ps);
+  if (soonest != word.exact.end()) {
     resume(soonest->second, at_ps);
     word.exact.erase(soonest);
   }

@@ -6,6 +6,7 @@
 #include <tlm_utils/simple_target_socket.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -95,9 +96,16 @@ class L2 : public sc_core::sc_module {
     Ps sample_ps;  ///< a moment at which it looked
     Ps period_ps;
   };
+  /// Where a waiter stands among those of a word: what it waits for, then how often and when it
+  /// looks, so that the one who looks next is found without looking at all.
+  struct Look {
+    std::uint64_t value;
+    Ps period_ps, phase_ps;
+    auto operator<=>(const Look&) const = default;
+  };
   struct WordState {
     Ps busy_until_ps = 0;
-    std::multimap<std::uint64_t, Parked> exact;      ///< by the value waited for
+    std::multimap<Look, Parked> exact;               ///< by the value waited for
     std::multimap<std::uint64_t, Parked> threshold;  ///< by the least value that ends the wait
   };
 
@@ -117,10 +125,12 @@ class L2 : public sc_core::sc_module {
   void to_host_memory(Request& request, Ps at_ps);
   void to_peer_memory(Request& request);
   void answer(Request& request, Ps back_ps);
-  void park(std::multimap<std::uint64_t, Parked>& waiters, std::uint64_t key, Request& request,
-            Ps at_ps);
+  Parked parked(Request& request, Ps at_ps) const;
   void changed(std::uint64_t address, WordState& word, Ps at_ps);
   void resume(Parked& parked, Ps at_ps);
+  using Waiter = std::multimap<Look, Parked>::iterator;
+  /// Of those that wait for this value the one that looks first; the map's end if there is none.
+  static Waiter first_to_look(std::multimap<Look, Parked>& waiters, std::uint64_t value, Ps at_ps);
   static Ps next_sample(const Parked& parked, Ps at_ps);
   std::uint64_t apply(Access& access, std::uint64_t address, std::uint32_t bytes, bool& wrote);
   /// Within this GPU: what came over NVLink brings the time of its own way.

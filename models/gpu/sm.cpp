@@ -10,7 +10,7 @@ namespace {
 
 // How far a lane's own time may run ahead of the kernel's before it waits: bounds what is queued,
 // changes no result.
-constexpr Ps kQuantumPs = 20'000'000;
+constexpr Ps kQuantumPs = 20'000'000, kSharedQuantumPs = 1'000'000;
 constexpr std::uint32_t kBlockBytes = 64;  // of a queue
 
 sc_core::sc_time as_time(Ps ps) {
@@ -30,8 +30,10 @@ Sm::Sm(sc_core::sc_module_name name, std::uint32_t id, const GpuSpec& spec, bool
   memory.register_nb_transport_bw(this, &Sm::nb_transport_bw);
 }
 
-void Sm::reset(std::uint64_t seed) {
+void Sm::reset(std::uint64_t seed, bool in_step) {
+  in_step_ = in_step;
   lanes_.clear();
+  port_.reset();
   random_ = Random(seed + id_);
 }
 
@@ -39,7 +41,6 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
                   std::uint32_t number, std::uint32_t peer) {
   auto lane = std::make_unique<Lane>();
   lane->context = context;
-  lane->place = static_cast<std::uint32_t>(lanes_.size());
   lane->number = number;
   lane->warp = warp;
   lane->queue = queue;
@@ -48,6 +49,7 @@ void Sm::add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t q
   lane->alone = lane->alone_on_pe ||
                 (context->lanes_of_queue[queue] == 1 && !context->program->picks_queue());
   lane->at_ps = now_ps();
+  lane->access.lane = static_cast<std::uint32_t>(lanes_.size());
   lane->payload.set_extension(&lane->access);
   lane->payload.set_data_ptr(lane->bytes.data());
   lanes_.push_back(std::move(lane));
@@ -58,8 +60,9 @@ void Sm::run(Lane& lane) {
   for (;;) {
     if (!lane.in_op) {
       // Between operations a lane may be far ahead; let the rest of the machine catch up.
-      if (lane.at_ps > now_ps() + kQuantumPs) {
-        resume_.push(lane.at_ps, lane.place);
+      const Ps ahead_ps = in_step_ ? 0 : lanes_.size() > 1 ? kSharedQuantumPs : kQuantumPs;
+      if (lane.at_ps > now_ps() + ahead_ps) {
+        resume_.push(lane.at_ps, lane.access.lane);
         return;
       }
       if (!lane.begin_op(id_)) return;
@@ -98,8 +101,7 @@ bool Sm::step(Lane& lane, const Step& step) {
       lane.at_ps += cycles_ps(step.cycles);
       return true;
     case StepOp::kStore:
-      store_step(lane, step);
-      return true;
+      return store_step(lane, step);
     case StepOp::kFence:
       return fence_step(lane, step);
     case StepOp::kPeerCopy:
@@ -158,7 +160,7 @@ void Sm::store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_
   lane.payload.set_data_ptr(lane.bytes.data());
 }
 
-void Sm::store_step(Lane& lane, const Step& step) {
+bool Sm::store_step(Lane& lane, const Step& step) {
   const Program& program = *lane.context->program;
   const Word& word = program.words[step.word];
   const bool is_entry = step.form != EntryForm::kNone;
@@ -168,9 +170,16 @@ void Sm::store_step(Lane& lane, const Step& step) {
             step.bytes;
   // Lanes that store together: each to a sector of its own.
   const std::uint32_t lanes = is_entry ? lane.lanes : 1;
-  const double interval = std::max(step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles,
-                                   lanes > 1 ? lanes * spec_.store_lane_cycles : 0.0);
-  lane.at_ps += cycles_ps(interval * count);
+  const double own_cycles = step.bytes > 8 ? spec_.store16_cycles : spec_.store_cycles;
+  const Ps own_ps = lane.at_ps + cycles_ps(own_cycles * count);
+  Ps done_ps = own_ps;
+  if (lanes > 1 || lanes_.size() > 1) {
+    // All lanes of the SM leave by one port; a wide store takes it as much longer as one lane.
+    const double wider = own_cycles > spec_.store_cycles ? own_cycles / spec_.store_cycles : 1;
+    const double port_cycles = spec_.store_lane_cycles * wider * lanes * count;
+    done_ps = std::max(done_ps, port_.reserve(lane.at_ps, cycles_ps(port_cycles)).end_ps);
+  }
+  lane.at_ps = done_ps;
   counters_.stores += count;
   lane.access.value = lane.operand(step, step.value);
   if (!is_entry)
@@ -184,6 +193,10 @@ void Sm::store_step(Lane& lane, const Step& step) {
             std::min(kBlockBytes, total - from));
   }
   if (step.word == program.announcement()) lane.rang = true;
+  if (done_ps == own_ps || lanes_.size() == 1) return true;
+  // Others may come to the port before this lane's next store: it must not run ahead of them.
+  resume_.push(done_ps, lane.access.lane);
+  return false;
 }
 
 bool Sm::fence_step(Lane& lane, const Step& step) {
@@ -191,6 +204,11 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
   if (step.scope == Scope::kCta) {
     ++counters_.fences_cta;
     lane.at_ps += cycles_ps(spec_.fence_cta_cycles);
+    return true;
+  }
+  if (step.acquires && step.scope == Scope::kGpu) {
+    ++counters_.fences_gpu;
+    lane.at_ps += l2_cycles_ps(spec_.fence_gpu_cycles);
     return true;
   }
   const L2& l2 = *lane.context->l2;
@@ -249,7 +267,7 @@ bool Sm::fence_step(Lane& lane, const Step& step) {
 
 void Sm::resume_at(Lane& lane, Ps at_ps) {
   lane.at_ps = at_ps;
-  resume_.push(std::max(at_ps, now_ps()), lane.place);
+  resume_.push(std::max(at_ps, now_ps()), lane.access.lane);
 }
 
 bool Sm::peer_copy_step(Lane& lane, const Step& step) {
@@ -342,18 +360,14 @@ void Sm::finish_access(Lane& lane, const Step& step, Ps back_ps) {
 
 tlm::tlm_sync_enum Sm::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::tlm_phase&,
                                        sc_core::sc_time& delay) {
-  // The payload is the lane's: there are few lanes an SM.
-  for (auto& lane : lanes_) {
-    if (&lane->payload != &payload) continue;
-    const Step& step = *lane->pending;
-    const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
-    if (step.op == StepOp::kFence)
-      lane->at_ps = std::max(lane->at_ps, back_ps);
-    else
-      finish_access(*lane, step, back_ps);
-    run(*lane);
-    break;
-  }
+  Lane& lane = *lanes_[payload.get_extension<Access>()->lane];
+  const Step& step = *lane.pending;
+  const Ps back_ps = now_ps() + static_cast<Ps>(delay.value());
+  if (step.op == StepOp::kFence)
+    lane.at_ps = std::max(lane.at_ps, back_ps);
+  else
+    finish_access(lane, step, back_ps);
+  run(lane);
   return tlm::TLM_COMPLETED;
 }
 

@@ -16,6 +16,7 @@
 #include "models/common/random.h"
 #include "models/gpu/l2.h"
 #include "models/gpu/spec.h"
+#include "models/pcie/lane.h"
 
 namespace marrow::gpu {
 
@@ -37,7 +38,8 @@ class Sm : public sc_core::sc_module {
   void add_lane(const RunContext* context, std::uint32_t warp, std::uint32_t queue,
                 std::uint32_t lane = 0, std::uint32_t peer = 0);
   /// Before each run: no lanes, noise from this seed.
-  void reset(std::uint64_t seed);
+  /// in_step: lanes begin no operation before its time, as some end with others.
+  void reset(std::uint64_t seed, bool in_step = false);
   /// What its lanes wait for while nothing moves.
   void waits(std::vector<Wait>& all) const;
   void report(CounterSink& sink) const;
@@ -45,7 +47,6 @@ class Sm : public sc_core::sc_module {
 
  private:
   struct Lane : marrow::Lane {
-    std::uint32_t place = 0;   ///< among the SM's lanes
     bool alone = false;        ///< no other lane uses the queue
     bool alone_on_pe = false;  ///< there is no other lane
     // What a fence must wait for: where stores and atomics went since the last one.
@@ -67,7 +68,8 @@ class Sm : public sc_core::sc_module {
   bool is_private(const Lane& lane, const Word& word, std::uint64_t address) const;
   bool memory_step(Lane& lane, const Step& step);
   void finish_access(Lane& lane, const Step& step, Ps back_ps);
-  void store_step(Lane& lane, const Step& step);
+  /// False: the SM's port holds the lane up; it goes on when its stores have left.
+  bool store_step(Lane& lane, const Step& step);
   void store(Lane& lane, const Word& word, std::uint64_t address, std::uint32_t from,
              std::uint32_t bytes);
   bool fence_step(Lane& lane, const Step& step);
@@ -85,6 +87,8 @@ class Sm : public sc_core::sc_module {
   const bool reaches_peer_;
   const double sm_cycle_ps_, l2_cycle_ps_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  bool in_step_ = false;
+  pcie::Lane port_;  ///< what stores of several lanes share: the SM's way to the L2
   Random random_;
   DelayLine<std::uint32_t> resume_;
   struct Counts {

@@ -14,7 +14,7 @@ struct GpuSpec {
   double sm_count = 0;
   // SM
   double store_cycles = 0;       ///< between stores of at most 8 bytes of one lane
-  double store_lane_cycles = 0;  ///< for each lane of a warp that stores to a sector of its own
+  double store_lane_cycles = 0;  ///< of the SM's port to the L2, for each lane's store of <= 8 B
   double store16_cycles = 0;     ///< between 16-byte stores of one lane
   // L2
   double load_cycles = 0;            ///< round trip of a load that hits the SM's partition

@@ -6,6 +6,16 @@
 
 namespace marrow::nic {
 
+namespace {
+
+bool is_request(const wire::Message& message) {
+  using Kind = wire::Message::Kind;
+  return message.kind == Kind::kWrite || message.kind == Kind::kRead ||
+         message.kind == Kind::kAtomic;
+}
+
+}  // namespace
+
 Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
          const PcieSpec& pcie, const pcie::Switch& ways, pcie::DmaEngine::Detail detail,
          wire::Fabric& fabric, std::uint32_t port)
@@ -13,21 +23,32 @@ Nic::Nic(sc_core::sc_module_name name, const NicSpec& spec, const DmaSpec& dma,
       contexts_(static_cast<std::size_t>(spec.contexts)),
       translations_(static_cast<std::size_t>(spec.translations)),
       dma_("dma", dma, pcie, ways, detail, [this](Dma& done, Ps at_ps) { dma_done(done, at_ps); }),
-      requester_("requester", spec, dma_, contexts_, translations_, fabric),
+      engine_("engine", spec),
+      requester_("requester", spec, dma_, engine_, contexts_, translations_, fabric),
       responder_("responder", spec, dma_, contexts_, translations_, fabric),
       stores_("stores", [this](Store& store, Ps at_ps) {
         const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&store.doorbell);
         const std::span<const std::uint8_t> doorbell(bytes, sizeof store.doorbell);
         requester_.doorbell(store.address, store.pushed.empty() ? doorbell : store.pushed, at_ps);
       }) {
+  engine_.connect(
+      [this](const MessageEngine::Turn& turn, Ps at_ps) { requester_.turn(turn, at_ps); },
+      [this](const wire::Message& message, Ps at_ps) {
+        return responder_.requested(message, at_ps);
+      });
   registers.register_nb_transport_fw(this, &Nic::nb_transport_fw);
-  fabric.attach(port, [this](wire::Message& message, Ps at_ps) { received(message, at_ps); });
+  fabric.attach(
+      port, [this](wire::Message& message, Ps at_ps) { received(message, at_ps); },
+      [this](const wire::Message& message, const wire::Fabric::Sent& way) {
+        if (is_request(message)) requester_.sent(message, way);
+      });
 }
 
 void Nic::start(const Connections& connections) {
   contexts_.clear();
   translations_.clear();
   dma_.reset();
+  engine_.reset();
   requester_.start(connections);
   responder_.start(connections);
 }
@@ -59,9 +80,8 @@ void Nic::dma_done(Dma& dma, Ps at_ps) {
 }
 
 void Nic::received(wire::Message& message, Ps at_ps) {
-  using Kind = wire::Message::Kind;
-  if (message.kind == Kind::kWrite || message.kind == Kind::kRead || message.kind == Kind::kAtomic)
-    responder_.requested(message, at_ps);
+  if (is_request(message))
+    engine_.receive(message);
   else
     requester_.answered(message, at_ps);
 }

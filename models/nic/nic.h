@@ -12,6 +12,7 @@
 #include "models/common/delay_line.h"
 #include "models/nic/context_cache.h"
 #include "models/nic/dma.h"
+#include "models/nic/message_engine.h"
 #include "models/nic/requester.h"
 #include "models/nic/responder.h"
 #include "models/nic/spec.h"
@@ -50,6 +51,7 @@ class Nic : public sc_core::sc_module {
 
   ContextCache contexts_, translations_;
   DmaChannel dma_;
+  MessageEngine engine_;
   Requester requester_;
   Responder responder_;
   DelayLine<Store> stores_;

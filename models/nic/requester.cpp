@@ -7,10 +7,12 @@
 namespace marrow::nic {
 
 Requester::Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
-                     ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric)
+                     MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
+                     wire::Fabric& fabric)
     : sc_module(name),
       spec_(spec),
       dma_(dma),
+      engine_(engine),
       contexts_(contexts),
       translations_(translations),
       fabric_(fabric),
@@ -24,7 +26,6 @@ void Requester::start(const Connections& connections) {
   ++run_;
   turns_.clear();
   fetches_ = 0;
-  engine_free_ps_ = 0;
   complaint_.clear();
 }
 
@@ -53,7 +54,8 @@ void Requester::doorbell(std::uint64_t address, std::span<const std::uint8_t> by
     settle(page);
     return;
   }
-  if (ahead == 0) return;  // said before
+  // Said before, or overtaken by a later one.
+  if (ahead == 0 || static_cast<std::uint16_t>(-ahead) <= program.depth) return;
   if (ahead > program.depth) {
     fail(page, queue.announced, Opcode::kNop, Syndrome::kLocalQpOperation,
          "a doorbell announces more entries than the queue has", at_ps);
@@ -106,7 +108,13 @@ void Requester::activate(std::uint32_t q, Ps at_ps) {
     return;
   }
   queue.waiting = true;
-  turns_.push_back(q);
+  // A queue keeps its turn for some reads, then it stands behind the others.
+  if (queue.reads > 0 && queue.reads < static_cast<std::uint32_t>(spec_.turn_fetches)) {
+    turns_.push_front(q);
+  } else {
+    queue.reads = 0;
+    turns_.push_back(q);
+  }
 }
 
 void Requester::fetch(std::uint32_t q, Ps at_ps) {
@@ -121,6 +129,7 @@ void Requester::fetch(std::uint32_t q, Ps at_ps) {
   counters_.entries += count;
   ++fetches_;
   queue.fetching = true;
+  ++queue.reads;
   Dma& dma = dma_.take(Dma::Purpose::kEntries, q, queue.fetched);
   dma.count = count;
   const std::uint64_t address =
@@ -132,25 +141,18 @@ void Requester::fetch(std::uint32_t q, Ps at_ps) {
 void Requester::dma_done(Dma& dma, Ps at_ps) {
   switch (dma.purpose) {
     case Dma::Purpose::kEntries: {
-      --fetches_;
       queues_[dma.queue].fetching = false;
+      const std::uint64_t before = counters_.messages;
       entries_here(dma.queue, dma.index, {dma.bytes.data(), dma.count * kWqebbBytes}, at_ps);
-      // Round robin: those that wait go first.
-      while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
-        const std::uint32_t next = turns_.front();
-        turns_.pop_front();
-        queues_[next].waiting = false;
-        if (!queues_[next].failed) fetch(next, at_ps);
-      }
+      // Its room in the NIC is free again once its last entry has been taken up.
+      if (counters_.messages == before || !engine_.end_fetch()) release_fetch(at_ps);
+      if (Queue& queue = queues_[dma.queue]; queue.fetched >= queue.announced) queue.reads = 0;
       activate(dma.queue, at_ps);
       return;
     }
     case Dma::Purpose::kGather: {
-      Queue& queue = queues_[dma.queue];
-      const auto it =
-          std::lower_bound(queue.sent.begin(), queue.sent.end(), dma.index,
-                           [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
-      if (it == queue.sent.end() || it->message.index != dma.index) return;  // flushed meanwhile
+      Sent* const it = find(dma.queue, dma.index);
+      if (it == nullptr) return;  // flushed meanwhile
       it->message.value = dma.head();
       if (Flight* f = to_.book->message(dma.queue, dma.index))
         f->source_read_ps = at_ps - (dma.first_ps - dma.memory_ps);
@@ -182,6 +184,30 @@ void Requester::dma_done(Dma& dma, Ps at_ps) {
     default:
       return;
   }
+}
+
+void Requester::release_fetch(Ps at_ps) {
+  --fetches_;
+  // Round robin: those that wait go first.
+  while (!turns_.empty() && fetches_ < static_cast<std::uint32_t>(spec_.fetches)) {
+    const std::uint32_t next = turns_.front();
+    turns_.pop_front();
+    queues_[next].waiting = false;
+    if (!queues_[next].failed) fetch(next, at_ps);
+  }
+}
+
+Requester::Sent* Requester::find(std::uint32_t q, std::uint64_t index) {
+  std::deque<Sent>& sent = queues_[q].sent;
+  if (sent.empty()) return nullptr;
+  // Where every entry is one block, its place follows from its index.
+  if (const std::uint64_t place = index - sent.front().message.index;
+      place < sent.size() && sent[place].message.index == index)
+    return &sent[place];
+  const auto it =
+      std::lower_bound(sent.begin(), sent.end(), index,
+                       [](const Sent& s, std::uint64_t i) { return s.message.index < i; });
+  return it == sent.end() || it->message.index != index ? nullptr : &*it;
 }
 
 void Requester::entries_here(std::uint32_t q, std::uint64_t index,
@@ -239,18 +265,10 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
     return blocks(entry.ds);
   }
   ++counters_.messages;
-  // A queue's own interval holds up that queue alone.
-  const Ps turn_ps = std::max(at_ps + ps_from_ns(spec_.decode_ns), engine_free_ps_);
-  engine_free_ps_ = turn_ps + ps_from_ns(spec_.message_interval_ns);
-  const Ps begin_ps = std::max(turn_ps, queue.free_ps);
-  queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
-  Flight* f = to_.book->message(q, index);
-  if (f && f->fetched_ps < 0) f->fetched_ps = begin_ps;
-  const bool gathers =
-      !request.is_inline && request.bytes > 0 &&
-      (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
-  Ps ready_ps = context_ps(q, gathers ? request.laddr : 0, begin_ps);
   Sent sent;
+  sent.gathers = !request.is_inline && request.bytes > 0 &&
+                 (request.opcode == Opcode::kRdmaWrite || request.opcode == Opcode::kRdmaWriteImm);
+  sent.source = request.laddr;
   sent.opcode = request.opcode;
   sent.asks = request.fm_ce_se & kCqUpdate;
   wire::Message& message = sent.message;
@@ -264,8 +282,7 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   if (to_.program->nic.dc && request.av.form != AddressVector::Form::kNone) {
     message.to = request.av.destination;
     // The initiator connects anew where the last destination has been let go.
-    if (queue.dc_peer != message.to || queue.sent.empty())
-      ready_ps += ps_from_ns(spec_.dc_connect_ns);
+    sent.connects = queue.dc_peer != message.to || queue.sent.empty();
     queue.dc_peer = message.to;
   }
   switch (request.opcode) {
@@ -303,17 +320,34 @@ std::uint32_t Requester::execute(std::uint32_t q, std::uint64_t index,
   if (request.is_inline)
     std::copy_n(request.inline_data.data(), std::min<std::size_t>(request.inline_data.size(), 8),
                 reinterpret_cast<std::uint8_t*>(&message.value));
-  if (f && f->translated_ps < 0) f->translated_ps = ready_ps;
-  sent.ready = !gathers;
-  sent.first_ps = sent.last_ps = ready_ps + ps_from_ns(spec_.transmit_ns);
   queue.sent.push_back(sent);
-  if (gathers) {
-    Dma& dma = dma_.take(Dma::Purpose::kGather, q, message.index);
-    dma_.read(dma, ready_ps, request.laddr, request.bytes);
-  } else {
-    drain(q);
-  }
+  engine_.send({q, sent.message.index, false}, at_ps);
   return blocks(entry.ds);
+}
+
+void Requester::turn(const MessageEngine::Turn& turn, Ps at_ps) {
+  const std::uint32_t q = turn.queue;
+  if (turn.ends_fetch) release_fetch(at_ps);
+  Sent* const sent = find(q, turn.index);
+  if (sent == nullptr) return;  // flushed meanwhile
+  Queue& queue = queues_[q];
+  // A queue's own interval holds up that queue alone.
+  const Ps begin_ps = std::max(at_ps + ps_from_ns(spec_.decode_ns), queue.free_ps);
+  queue.free_ps = begin_ps + ps_from_ns(spec_.queue_interval_ns);
+  Ps ready_ps = context_ps(q, sent->gathers ? sent->source : 0, begin_ps);
+  if (sent->connects) ready_ps += ps_from_ns(spec_.dc_connect_ns);
+  if (Flight* f = to_.book->message(q, turn.index)) {
+    if (f->fetched_ps < 0) f->fetched_ps = begin_ps;
+    if (f->translated_ps < 0) f->translated_ps = ready_ps;
+  }
+  sent->first_ps = sent->last_ps = ready_ps + ps_from_ns(spec_.transmit_ns);
+  if (sent->gathers) {
+    Dma& dma = dma_.take(Dma::Purpose::kGather, q, turn.index);
+    dma_.read(dma, ready_ps, sent->source, sent->message.bytes);
+    return;
+  }
+  sent->ready = true;
+  drain(q);
 }
 
 void Requester::drain(std::uint32_t q) {
@@ -321,7 +355,7 @@ void Requester::drain(std::uint32_t q) {
   for (; queue.next < queue.sent.size() && queue.sent[queue.next].ready; ++queue.next) {
     Sent& sent = queue.sent[queue.next];
     if (sent.local) {
-      sent.left = sent.done = true;
+      sent.done = true;
       sent.done_ps = sent.last_ps;
       continue;
     }
@@ -331,16 +365,21 @@ void Requester::drain(std::uint32_t q) {
 }
 
 void Requester::transmit(std::uint32_t q, Sent& sent) {
-  const auto way = fabric_.send(sent.message, sent.first_ps, sent.last_ps);
-  Flight* f = sent.left ? nullptr : to_.book->message(q, sent.message.index);
+  Flight* f = to_.book->message(q, sent.message.index);
+  if (f && f->transmitted_ps < 0) f->gathered_ps = sent.first_ps;
+  sent.left_ps = -1;
+  fabric_.send(sent.message, sent.first_ps, sent.last_ps);
+}
+
+void Requester::sent(const wire::Message& message, const wire::Fabric::Sent& way) {
+  Flight* f = to_.book->message(message.queue, message.index);
   if (f && f->transmitted_ps < 0) {
-    f->gathered_ps = sent.first_ps;
     f->transmitted_ps = way.left_ps;
     f->wired_ps = way.arrived_ps;
   }
-  sent.left = true;
-  sent.left_ps = way.left_ps;
-  if (fabric_.loses()) arm(q, way.left_ps);
+  if (!fabric_.loses()) return;
+  if (Sent* const sent = find(message.queue, message.index)) sent->left_ps = way.left_ps;
+  arm(message.queue, way.left_ps);
 }
 
 void Requester::arm(std::uint32_t q, Ps left_ps) {
@@ -480,7 +519,8 @@ void Requester::timeout(Timer& timer, Ps at_ps) {
   queue.armed = false;
   const auto oldest = std::find_if(queue.sent.begin(), queue.sent.begin() + queue.next,
                                    [](const Sent& s) { return !s.done && !s.local; });
-  if (oldest == queue.sent.begin() + queue.next) return;
+  // One that waits for the port arms the timer when it leaves.
+  if (oldest == queue.sent.begin() + queue.next || oldest->left_ps < 0) return;
   if (oldest->left_ps + ps_from_ns(spec_.ack_timeout_us * 1000) > at_ps) {
     arm(timer.queue, oldest->left_ps);
     return;

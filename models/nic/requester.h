@@ -18,6 +18,7 @@
 #include "models/common/queues.h"
 #include "models/nic/context_cache.h"
 #include "models/nic/dma.h"
+#include "models/nic/message_engine.h"
 #include "models/nic/mlx5.h"
 #include "models/nic/spec.h"
 #include "models/wire/fabric.h"
@@ -45,12 +46,17 @@ struct Connections {
 class Requester : public sc_core::sc_module {
  public:
   Requester(sc_core::sc_module_name name, const NicSpec& spec, DmaChannel& dma,
-            ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
+            MessageEngine& engine, ContextCache& contexts, ContextCache& translations,
+            wire::Fabric& fabric);
   void start(const Connections& connections);
 
   /// A store into the register page arrives. Bytes beyond the first 8 are a pushed entry.
   void doorbell(std::uint64_t address, std::span<const std::uint8_t> bytes, Ps at_ps);
   void dma_done(Dma& dma, Ps at_ps);
+  /// When a request leaves is known.
+  void sent(const wire::Message& message, const wire::Fabric::Sent& way);
+  /// The engine takes up an entry.
+  void turn(const MessageEngine::Turn& turn, Ps at_ps);
   /// An acknowledgement or a response arrives at the port.
   void answered(const wire::Message& message, Ps at_ps);
 
@@ -63,14 +69,16 @@ class Requester : public sc_core::sc_module {
   /// An entry that has been read and not yet been acknowledged.
   struct Sent {
     wire::Message message;
-    std::uint64_t sink = 0;  ///< own memory for an answer's data
-    bool asks = false;       ///< for a CQE
-    bool ready = false;      ///< payload gathered
-    bool left = false;       ///< transmitted at least once
-    bool done = false;       ///< acknowledged
-    bool local = false;      ///< NOP: nothing to transmit
+    std::uint64_t source = 0;  ///< own memory that the payload is gathered from
+    std::uint64_t sink = 0;    ///< own memory for an answer's data
+    bool asks = false;         ///< for a CQE
+    bool gathers = false;      ///< the payload is not in the entry
+    bool connects = false;     ///< a DC initiator turns to another destination
+    bool ready = false;        ///< payload there
+    bool done = false;         ///< acknowledged
+    bool local = false;        ///< NOP: nothing to transmit
     Ps first_ps = 0, last_ps = 0;
-    Ps left_ps = 0;  ///< last byte of the last transmission
+    Ps left_ps = -1;  ///< last byte of the last transmission; -1: waits for the port
     Ps done_ps = 0;
     std::uint32_t retries = 0;
     Syndrome syndrome = Syndrome::kNone;  ///< the queue stops here
@@ -79,6 +87,7 @@ class Requester : public sc_core::sc_module {
   struct Queue {
     std::uint64_t announced = 0, fetched = 0;
     bool fetching = false, waiting = false;
+    std::uint32_t reads = 0;    ///< in a row, of this turn
     bool failed = false;        ///< nothing more is executed
     bool flushes = false;       ///< and all before it has completed
     bool armed = false;         ///< a timer is under way
@@ -106,6 +115,8 @@ class Requester : public sc_core::sc_module {
   void fetch(std::uint32_t q, Ps at_ps);
   void entries_here(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
                     Ps at_ps);
+  void release_fetch(Ps at_ps);
+  Sent* find(std::uint32_t q, std::uint64_t index);
   std::uint32_t execute(std::uint32_t q, std::uint64_t index, std::span<const std::uint8_t> bytes,
                         Ps at_ps);
   void drain(std::uint32_t q);
@@ -127,15 +138,15 @@ class Requester : public sc_core::sc_module {
 
   const NicSpec spec_;
   DmaChannel& dma_;
+  MessageEngine& engine_;
   ContextCache& contexts_;
   ContextCache& translations_;
   wire::Fabric& fabric_;
   Connections to_;
   std::vector<Queue> queues_;
   std::deque<std::uint32_t> turns_;  ///< queues that wait for a fetch
-  std::uint32_t fetches_ = 0;
-  std::uint32_t run_ = 0;  ///< timers of an earlier run mean nothing
-  Ps engine_free_ps_ = 0;
+  std::uint32_t fetches_ = 0;        ///< reads whose entries are not yet all taken up
+  std::uint32_t run_ = 0;            ///< timers of an earlier run mean nothing
   DelayLine<Timer> timers_;
   std::string complaint_;
   struct Counts {

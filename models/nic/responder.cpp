@@ -16,7 +16,8 @@ Responder::Responder(sc_core::sc_module_name name, const NicSpec& spec, DmaChann
 
 void Responder::start(const Connections& connections) {
   to_ = connections;
-  free_ps_ = 0;
+  held_ps_ = 0;
+  fetches_.assign(static_cast<std::size_t>(spec_.context_fetches), 0);
   connections_.clear();
   connections_.resize(connections.peers.size() * fabric_.ports());
   received_.assign(connections.peers.size(), 0);
@@ -37,9 +38,24 @@ std::size_t Responder::keep(const wire::Message& message) {
   return slot;
 }
 
-void Responder::requested(const wire::Message& message, Ps at_ps) {
+Ps Responder::requested(const wire::Message& message, Ps at_ps) {
+  held_ps_ = 0;
+  take_up(connection(message), message, at_ps);
+  return held_ps_;
+}
+
+Ps Responder::context_ps(Connection& from, const wire::Message& message, Ps at_ps) {
+  if (!contexts_.look(static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue)) {
+    // What comes cannot be known beforehand: behind it all wait until its fetch has begun.
+    Ps& free_ps = *std::min_element(fetches_.begin(), fetches_.end());
+    held_ps_ = std::max(at_ps, free_ps);
+    free_ps = from.known_ps = held_ps_ + ps_from_ns(spec_.miss_ns);
+  }
+  return std::max(at_ps, from.known_ps);
+}
+
+void Responder::take_up(Connection& from, const wire::Message& message, Ps at_ps) {
   using Kind = wire::Message::Kind;
-  Connection& from = connection(message);
   const Ps ready_ps = at_ps + ps_from_ns(spec_.receive_ns);
   if (fabric_.loses()) {
     if (message.psn < from.expected) {
@@ -80,13 +96,9 @@ void Responder::repeated(Connection& from, const wire::Message& message, Ps at_p
 
 void Responder::carry_out(const wire::Message& message, Ps at_ps) {
   ++counters_.requests;
-  const Ps begin_ps = std::max(at_ps, free_ps_);
-  Ps ready_ps = begin_ps + ps_from_ns(spec_.receive_ns);
-  if (!contexts_.look(static_cast<std::uint64_t>(message.from + 1) << 32 | message.queue))
-    ready_ps += ps_from_ns(spec_.miss_ns);
+  Ps ready_ps = context_ps(connection(message), message, at_ps) + ps_from_ns(spec_.receive_ns);
   if (!translations_.look(message.address / static_cast<std::uint64_t>(spec_.page_bytes)))
     ready_ps += ps_from_ns(spec_.miss_ns);
-  free_ps_ = begin_ps + ps_from_ns(spec_.receive_interval_ns);
   // A request that finds its context does not pass one of its queue pair that does not.
   Ps& in_turn_ps = connection(message).ready_ps;
   in_turn_ps = ready_ps = std::max(ready_ps, in_turn_ps);

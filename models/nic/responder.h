@@ -24,7 +24,8 @@ class Responder : public sc_core::sc_module {
             ContextCache& contexts, ContextCache& translations, wire::Fabric& fabric);
   void start(const Connections& connections);
 
-  void requested(const wire::Message& message, Ps at_ps);
+  /// The engine takes up a request; returns when the next one may be, at the earliest.
+  Ps requested(const wire::Message& message, Ps at_ps);
   void dma_done(Dma& dma, Ps at_ps);
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
@@ -33,6 +34,7 @@ class Responder : public sc_core::sc_module {
   /// The far end of one of a sender's queues.
   struct Connection {
     std::uint64_t expected = 0;  ///< psn
+    Ps known_ps = 0;             ///< its context is here
     bool told = false;           ///< the gap was reported already
     bool stopped = false;        ///< a request was refused: nothing more is carried out
     Ps ready_ps = 0;             ///< when the last request's context and address were known
@@ -41,7 +43,10 @@ class Responder : public sc_core::sc_module {
   };
 
   void repeated(Connection& from, const wire::Message& message, Ps at_ps);
+  void take_up(Connection& from, const wire::Message& message, Ps at_ps);
   void carry_out(const wire::Message& message, Ps at_ps);
+  /// The connection is known from then on.
+  Ps context_ps(Connection& from, const wire::Message& message, Ps at_ps);
   void start_atomic(Ps at_ps);
   void tell(const wire::Message& message, Ps at_ps);
   void answer(const wire::Message& request, wire::Message::Kind kind, Ps at_ps,
@@ -54,7 +59,8 @@ class Responder : public sc_core::sc_module {
   ContextCache& translations_;
   wire::Fabric& fabric_;
   Connections to_;
-  Ps free_ps_ = 0;
+  Ps held_ps_ = 0;           ///< until then a request waits for a context fetch to begin
+  std::vector<Ps> fetches_;  ///< context fetches: when each is free
   Connection& connection(const wire::Message& message) {
     return connections_[message.from * to_.peers.size() + message.queue];
   }

@@ -122,8 +122,13 @@ class Reader {
       recipe_.program.on_cpu = pick(*runs_on, Names<bool>{{"gpu", false}, {"cpu", true}});
     read_choices();
     read_costs();
-    if (auto depth = root_.find("depth"))
-      recipe_.program.depth = static_cast<std::uint32_t>(depth->integer(1, 1 << 20));
+    if (auto depth = root_.find("depth")) {
+      const double entries = parse_number(resolve(*depth), depth->place(), "depth");
+      if (entries < 1 || entries > 1 << 20 || entries != static_cast<std::uint32_t>(entries))
+        refuse(*depth, {"depth"}, "depth is no number of entries",
+               "write a whole number, 1 to " + std::to_string(1 << 20));
+      recipe_.program.depth = static_cast<std::uint32_t>(entries);
+    }
     if (recipe_.choices.count("batch"))
       recipe_.program.batch = static_cast<std::uint32_t>(
           parse_number(recipe_.choices.at("batch"), root_.file(), "batch"));
@@ -407,11 +412,15 @@ class Reader {
 
   void read_regions() {
     for (const auto& [name, node] : root_.at("regions").entries()) {
-      node.only({"memory", "stride_bytes", "owner", "mapped"});
+      node.only({"memory", "stride_bytes", "entry_bytes", "owner", "mapped"});
       Region region;
       region.name = name;
       region.memory = pick(node.at("memory"), kMemoryNames, name + ".memory");
-      region.stride_bytes = static_cast<std::uint64_t>(whole(node.at("stride_bytes"), 8, 1 << 30));
+      region.stride_bytes =
+          node.has("entry_bytes")  // a ring of the recipe's depth
+              ? static_cast<std::uint64_t>(whole(node.at("entry_bytes"), 8, 4096)) *
+                    recipe_.program.depth
+              : static_cast<std::uint64_t>(whole(node.at("stride_bytes"), 8, 1 << 30));
       if (auto owner = node.find("owner")) region.owner = pick(*owner, kOwnerNames);
       if (auto mapped = node.find("mapped"))
         region.uncached = pick(*mapped, Names<bool>{{"uncached", true}, {"combined", false}});
@@ -860,8 +869,9 @@ class Reader {
       return step.id.empty() ? std::string() : step.id + "." + field;
     };
     if (kind == "fence") {
-      node.only({"id", "scope"});
+      node.only({"id", "scope", "acquire"});
       step.op = StepOp::kFence;
+      if (const auto acquire = node.find("acquire")) step.acquires = acquire->boolean();
       step.scope = pick(node.at("scope"), kScopeNames, key("scope"));
       return step;
     }

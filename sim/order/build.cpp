@@ -460,6 +460,7 @@ void Builder::lower_step(const At& at, const Step& step) {
       if (step.scope == Scope::kNone) break;
       Op& op = push(t, OpCode::kFence, "fence." + scope_name(step.scope));
       op.scope = step.scope;
+      if (step.acquires) op.acquire = step.scope;
       break;
     }
     case StepOp::kSpin: {

@@ -316,6 +316,7 @@ bool Machine::local(const State& s, std::uint32_t t) const {
     case OpCode::kMove:
       return true;
     case OpCode::kFence:
+      if (op.acquire != Scope::kNone) return true;
       return fence_may(s, t, op.scope) && !(op.drains && devices_write(s, t));
     case OpCode::kTake:
       return true;
@@ -459,7 +460,10 @@ bool Machine::step(State& s, std::uint32_t t, std::uint8_t choice, Log& log) con
       return true;
     }
     case OpCode::kFence:
-      fence(s, t, op.scope);
+      if (op.acquire != Scope::kNone)
+        acquire(s, t, op.acquire);
+      else
+        fence(s, t, op.scope);
       if (log.lines) say(log, thread.name, op.text);
       return true;
     case OpCode::kSkipUnless: {

@@ -47,9 +47,9 @@ sim::Machine& machine(const std::string& system) {
 }
 
 config::Recipe recipe(const std::string& protocol) {
-  const std::map<std::string, std::string> choices =
-      protocol == "capture-gdaki" ? std::map<std::string, std::string>{{"doorbell_in", "gpu"}}
-                                  : std::map<std::string, std::string>{};
+  std::map<std::string, std::string> choices;
+  if (protocol == "capture-gdaki") choices = {{"doorbell_in", "gpu"}};
+  if (protocol == "mini-gda") choices = {{"sharing", "handoff"}, {"batch", "32"}};
   return config::load_recipe(config::recipe_path(protocol, kConfigs), choices);
 }
 
@@ -157,6 +157,32 @@ void nic_long(benchmark::State& state) {
   simulate(state, "gdaki", 1, 1, 2'000, "p-ib", 1 << 20, false);
 }
 BENCHMARK(nic_long)->Unit(benchmark::kMillisecond);
+
+/// 64 warps, one queue pair: each put waits for its turn to be published.
+void nic_shared_queue(benchmark::State& state, const std::string& protocol) {
+  simulate(state, protocol, 64, 1, 200, "p-ib", 8, false);
+}
+BENCHMARK_CAPTURE(nic_shared_queue, gdaki, "gdaki")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(nic_shared_queue, mini_gda, "mini-gda")->Unit(benchmark::kMillisecond);
+
+/// 4,096 threads, 16 queue pairs.
+void nic_many_threads(benchmark::State& state, const std::string& protocol) {
+  simulate(state, protocol, 4'096, 16, 8, "p-ib", 8, false);
+}
+BENCHMARK_CAPTURE(nic_many_threads, nvshmem, "nvshmem-ibgda")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(nic_many_threads, mini_gda, "mini-gda")->Unit(benchmark::kMillisecond);
+
+/// So many messages outstanding at once: that many lanes, each waits for its own.
+void nic_growth(benchmark::State& state) {
+  const auto lanes = static_cast<std::uint32_t>(state.range(0));
+  simulate(state, "mini-gda", lanes, 16, 65'536 / lanes, "p-ib", 8);
+}
+BENCHMARK(nic_growth)
+    ->ArgName("outstanding")
+    ->Arg(64)
+    ->Arg(1'024)
+    ->Arg(16'384)
+    ->Unit(benchmark::kMillisecond);
 
 /// One CPU thread serves all rings; every ring is full, so 1,024 times as many messages are
 /// outstanding (16,384 of 16 rings).

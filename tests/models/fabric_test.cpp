@@ -1,5 +1,11 @@
-// How many bytes does a message take on the wire of each network, headers included?
+// How many bytes does a message take on the wire of each network, headers included? Who gets how
+// much of a port?
 #include "models/wire/fabric.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
 
 #include "sim/config/system.h"
 #include "tests/support/agents.h"
@@ -58,8 +64,11 @@ TEST_F(FabricTest, AFullEgressPausesTheSenderOrDrops) {
     spec.pauses = pauses ? 1 : 0;
     Fabric fabric("fabric", spec, 3, false);
     int arrived = 0;
+    std::vector<Ps> left_ps;
     for (std::uint32_t port = 0; port < 3; ++port)
-      fabric.attach(port, [&](Message&, Ps) { ++arrived; });
+      fabric.attach(
+          port, [&](Message&, Ps) { ++arrived; },
+          [&](const Message&, const Fabric::Sent& way) { left_ps.push_back(way.left_ps); });
     SystemC::elaborate();
     fabric.reset(1);
     Message message;
@@ -67,16 +76,73 @@ TEST_F(FabricTest, AFullEgressPausesTheSenderOrDrops) {
     message.bytes = 65536;
     message.to = 0;
     message.from = 1;
-    const Ps first_ps = fabric.send(message, 0, 0).left_ps;
+    fabric.send(message, 0, 0);
     message.from = 2;
-    const Ps second_ps = fabric.send(message, 0, 0).left_ps;
+    fabric.send(message, 0, 0);
     SystemC::run();
-    EXPECT_EQ(first_ps, 65'536'000);
+    ASSERT_EQ(left_ps.size(), 2u);
+    EXPECT_EQ(left_ps[0], 65'536'000);
     // The second one stands still until no more than the buffer is before it.
-    EXPECT_EQ(second_ps, pauses ? 65'536'000 + 32'768'000 : 65'536'000);
+    EXPECT_EQ(left_ps[1], pauses ? 65'536'000 + 32'768'000 : 65'536'000);
     EXPECT_EQ(arrived, pauses ? 2 : 1);
     EXPECT_EQ(counted(fabric, "wire.port2", "messages lost"), pauses ? 0 : 1);
   }
+}
+
+/// A machine of three ports of a byte a ns, no headers; when each message has arrived, by sender.
+class Incast : public SystemC {
+ protected:
+  Incast() {
+    spec_.gbps = 8;
+    spec_.mtu_bytes = 4096;
+    spec_.buffer_bytes = 32768;
+    fabric_ = std::make_unique<Fabric>("fabric", spec_, 3, false);
+    for (std::uint32_t port = 0; port < 3; ++port)
+      fabric_->attach(port,
+                      [&](Message& m, Ps at_ps) { arrived_[m.from].push_back(at_ps / 1000); });
+    SystemC::elaborate();
+    fabric_->reset(1);
+  }
+  void send(std::uint32_t from, std::uint64_t bytes) {
+    Message message;
+    message.kind = Message::Kind::kWrite;
+    message.bytes = bytes;
+    message.from = from;
+    fabric_->send(message, now_ps(), now_ps());
+  }
+  WireSpec spec_;
+  std::unique_ptr<Fabric> fabric_;
+  std::map<std::uint32_t, std::vector<Ps>> arrived_;
+};
+
+// Both have 64 KiB sixteen times: 2 MiB at a byte a ns. Neither is done before the other has had
+// its turns, however early the first one's were ready.
+TEST_F(Incast, TwoSendersAtLineRateTakeTwiceAsLongAndTakeTurns) {
+  for (const std::uint32_t from : {1u, 2u})
+    for (int i = 0; i < 16; ++i) send(from, 65536);
+  SystemC::run();
+  EXPECT_EQ(std::max(arrived_[1].back(), arrived_[2].back()), 32 * 65536);
+  EXPECT_GE(std::min(arrived_[1].back(), arrived_[2].back()), 31 * 65536);
+}
+
+// Others at half the rate leave half of it; at the full rate, turns leave half of it, too.
+TEST_F(Incast, OthersLeaveAPortsHalf) {
+  for (const double gbps : {4.0, 8.0}) {
+    arrived_.clear();
+    fabric_->reset(1);
+    const Ps begin_ns = now_ps() / 1000;
+    fabric_->load(0, now_ps(), gbps, 4096);
+    for (int i = 0; i < 16; ++i) send(1, 65536);
+    SystemC::run();
+    EXPECT_NEAR(static_cast<double>(arrived_[1].back() - begin_ns), 2 * 16 * 65536, 2 * 32768);
+  }
+}
+
+TEST_F(Incast, OthersThatLeaveRoomHoldUpASmallMessageByOneBurstAtMost) {
+  fabric_->load(0, 0, 4, 4096);
+  send(1, 64);
+  SystemC::run();
+  EXPECT_EQ(arrived_[1].front(), 4096 + 64);  // the burst of time 0 goes first
 }
 
 }  // namespace

@@ -449,6 +449,56 @@ TEST_F(Nics, DoTheMessageIntervalsHold) {
   EXPECT_EQ(last_placed(0, 1000), 3 * 1000 * kNs + 3 * 38);
 }
 
+TEST_F(Nics, DoSentAndReceivedMessagesShareTheEngine) {
+  const auto last_placed = [&](bool both) {
+    queues = 4;
+    nic.fetches = 64;
+    nic.message_interval_ns = 1000;
+    nic.receive_interval_ns = 500;
+    wire.gbps = 8000;
+    build_again();
+    for (std::uint32_t pe = 0; pe < (both ? 2u : 1u); ++pe)
+      for (std::uint32_t q = 0; q < queues; ++q) {
+        for (std::uint64_t i = 0; i < 4; ++i) post(pe, q, i, write(8));
+        ring(pe, q, 4);
+      }
+    run();
+    const auto at = memories[1]->writes(kTarget);
+    EXPECT_EQ(at.size(), 16u);
+    return at.back() - at.front();
+  };
+  // One way, sixteen messages a microsecond apart: receiving takes half of that.
+  EXPECT_EQ(last_placed(false), 15 * 1000 * kNs);
+  // Both ways each NIC sends sixteen and receives sixteen. Sends and receives alternate: when the
+  // last is sent, all but those of the way (some 500 ns: one) have been received too.
+  EXPECT_GE(last_placed(true), (15 * 1000 + 14 * 500) * kNs);
+  EXPECT_LE(last_placed(true), (16 * 1000 + 16 * 500) * kNs);
+}
+
+TEST_F(Nics, DoMissedContextsHoldUpTheReceiverAlone) {
+  const auto last_placed = [&](double fetches) {
+    queues = 8;
+    nic.fetches = 64;
+    nic.contexts = 1;
+    nic.context_fetches = fetches;
+    nic.miss_ns = 1000;
+    wire.gbps = 8000;
+    build_again();
+    for (std::uint32_t q = 0; q < queues; ++q) {
+      post(0, q, 0, write(8));
+      ring(0, q, 1);
+    }
+    run();
+    const auto at = memories[1]->writes(kTarget);
+    EXPECT_EQ(at.size(), 8u);
+    return at.back();
+  };
+  // Eight connections, none known: the sender fetches all eight contexts at once, the receiver one,
+  // two or four at a time: the last is known after eight, four or two fetches.
+  EXPECT_NEAR(static_cast<double>(last_placed(1) - last_placed(2)), 4000 * kNs, kNs);
+  EXPECT_NEAR(static_cast<double>(last_placed(2) - last_placed(4)), 2000 * kNs, kNs);
+}
+
 TEST_F(Nics, DoAtomicsFollowEachOtherBehindTheWritesBefore) {
   build();
   memories[0]->set(kSource, 40);

@@ -53,6 +53,8 @@ struct Row {
 /// By hand from the libraries' sources: memory instructions and PCIe transactions per message (WQE
 /// stores + record, doorbells, unlock, queue pair counter).
 TEST_F(Protocols, CountWhatTheSourcesCount) {
+  const std::map<std::string, std::string> kBare = {{"publish", "load"},
+                                                    {"doorbell_record", "false"}};
   const std::vector<Row> rows = {
       // 12 of 4 B, record, doorbell, unlock, counter; reserve, publish, lock, producer index
       {"nvshmem-ibgda", {}, OpKind::kPut, 1, 16, 4, 3, 1, 1, 1, 1},
@@ -66,6 +68,9 @@ TEST_F(Protocols, CountWhatTheSourcesCount) {
       {"gdaki", {}, OpKind::kPut, 1, 7, 4, 3, 2, 1, 1, 1},
       {"gdaki", {}, OpKind::kPutSignal, 1, 11, 4, 3, 2, 2, 1, 2},
       {"gdaki", {{"doorbell_record", "false"}}, OpKind::kPut, 1, 4, 3, 2, 1, 1, 1, 1},
+      // three of 16 B, ready, doorbell; reserve, producer index; release, acquire, doorbell
+      {"gdaki", kBare, OpKind::kPut, 1, 5, 2, 3, 1, 1, 1, 1},
+      {"gdaki", kBare, OpKind::kPutSignal, 1, 9, 2, 3, 1, 2, 1, 2},
       {"deepep", {{"batch", "1"}}, OpKind::kPut, 1, 6, 4, 3, 1, 1, 1, 1},
       // three of four do not ring: 3 x (3, 2, 1) and (6, 4, 3)
       {"deepep", {}, OpKind::kPut, 4, 15, 10, 6, 1, 4, 4, 4},

@@ -11,7 +11,8 @@ namespace marrow {
 
 using Choices = std::map<std::string, std::string>;
 
-/// Every combination of the choices that a recipe's file allows; batches of 1 and 4.
+/// Every combination of the choices that a recipe's file allows; numbers 1 and 4, and a
+/// ring's usual depth.
 inline std::vector<Choices> choices_of(const std::string& file) {
   std::vector<Choices> all = {{}};
   const auto section = config::YamlNode::open(file).find("choices");
@@ -20,6 +21,8 @@ inline std::vector<Choices> choices_of(const std::string& file) {
     std::vector<std::string> values;
     if (const auto allowed = node.find("allowed"))
       for (const auto& value : allowed->items()) values.push_back(value.text());
+    else if (name == "depth")
+      values = {node.at("default").text()};
     else
       values = {"1", "4"};
     std::vector<Choices> more;

@@ -147,6 +147,65 @@ TEST_F(Workload, ScriptsGiveEveryWarpItsOperationsInTurn) {
   }
 }
 
+TEST_F(Workload, MayHaveBackgroundAndGoRoundItsQueues) {
+  make("w.yaml", R"(machine: m
+runs:
+  - name: probe
+    protocol: mini-gda
+    warps: 2
+    queues: 8
+    puts_per_warp: 4
+    bytes: 8
+    does: [put, quiet]
+    visits: 4
+    puts_per_visit: 2
+    peers: 3
+    background:
+      - {warps: 2, does: [put, quiet], bytes: 64, first_queue: 8, queues: 2, mmsgs: 4}
+      - {at: wire, pe: 1, gbps: 100, bytes: 4096}
+)");
+  import_workload_yaml(path("w.yaml"), path("t"));
+  Reader reader(path("t"));
+  const auto run = reader.next_run();
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->peers, 3u);
+  EXPECT_EQ(run->queues, 10u);
+  ASSERT_EQ(run->lanes.size(), 4u);
+  EXPECT_EQ(run->lanes[1].visits, 4u);
+  EXPECT_EQ(run->lanes[1].visit_stride, 2u);
+  EXPECT_EQ(run->lanes[1].puts_per_visit, 2u);
+  EXPECT_FALSE(run->lanes[1].background);
+  EXPECT_TRUE(run->lanes[3].background);
+  EXPECT_EQ(run->lanes[3].queue, 9u);
+  EXPECT_EQ(run->lanes[3].period_ns, 500);  // two warps, four million operations a second
+  ASSERT_EQ(run->traffic.size(), 1u);
+  EXPECT_EQ(run->traffic[0].place, Traffic::Place::kWire);
+  EXPECT_EQ(run->traffic[0].gbps, 100);
+  Op op;
+  for (int i = 0; i < 4; ++i) {  // what repeats comes first, once
+    ASSERT_TRUE(reader.next_op(op));
+    EXPECT_EQ(op.warp, 2u + static_cast<std::uint32_t>(i) / 2);
+    EXPECT_EQ(op.kind, i % 2 == 0 ? OpKind::kPut : OpKind::kQuiet);
+  }
+  ASSERT_TRUE(reader.next_op(op));
+  EXPECT_EQ(op.warp, 0u);
+}
+
+TEST_F(Workload, BackgroundThatIsNoneIsRefused) {
+  const auto error = [&](const std::string& entry) {
+    make("w.yaml",
+         "machine: m\nruns:\n  - name: n\n    protocol: p\n    warps: 1\n    queues: 1\n"
+         "    puts_per_warp: 1\n    bytes: 8\n    does: [put]\n    background:\n      - {" +
+             entry + "}\n");
+    return error_of([&] { import_workload_yaml(path("w.yaml"), path("t")); });
+  };
+  EXPECT_HAS(error("at: wires, gbps: 1, bytes: 8"),
+             path("w.yaml") + ":11: at: unknown place 'wires'; did you mean 'wire'?");
+  EXPECT_HAS(error("at: wire, gbps: 0, bytes: 8"), "gbps: '0' is no rate");
+  EXPECT_HAS(error("at: wire, gbps: 1"), "key 'bytes' is missing");
+  EXPECT_HAS(error("warps: 1, bytes: 8"), "key 'does' is missing");
+}
+
 class MalformedWorkload : public Files {
  protected:
   std::string error(const std::string& from, const std::string& to) {

@@ -1,10 +1,33 @@
 #include "traces/importers/work.h"
 
+#include <algorithm>
+
 namespace marrow::trace {
 
 void add_lanes(Run& run, std::uint32_t warps) {
   for (std::uint32_t w = 0; w < warps; ++w)
     run.lanes.push_back({w, std::nullopt, w % run.queues, 0, std::nullopt});
+}
+
+void write_run(Writer& writer, Run& run, const std::vector<Background>& background) {
+  const auto first = static_cast<std::uint32_t>(run.lanes.size());
+  for (const Background& group : background)
+    for (Lane lane : group.lanes) {
+      lane.warp = static_cast<std::uint32_t>(run.lanes.size());
+      lane.background = true;
+      run.queues = std::max(run.queues, lane.queue + 1);
+      run.lanes.push_back(lane);
+    }
+  writer.run(run);
+  Op op;
+  op.warp = first;
+  for (const Background& group : background)
+    for (std::size_t i = 0; i < group.lanes.size(); ++i, ++op.warp)
+      for (const OpKind kind : group.does) {
+        op.kind = kind;
+        op.bytes = kind <= OpKind::kAtomic || kind == OpKind::kWait ? group.bytes : 0;
+        writer.op(op);
+      }
 }
 
 void write_script(Writer& writer, Run& run, const Script& script) {
@@ -14,9 +37,10 @@ void write_script(Writer& writer, Run& run, const Script& script) {
     for (std::uint32_t w = 0; w < warps; ++w)
       run.lanes.push_back({warps + w, std::nullopt, w % run.queues, 1, 0});
   }
-  writer.run(run);
+  const std::vector<Lane> own = run.lanes;
+  write_run(writer, run, script.background);
   for (std::uint64_t round = 0; round < script.rounds; ++round)
-    for (const Lane& lane : run.lanes) {
+    for (const Lane& lane : own) {
       const bool peer = lane.pe > 0 && !script.peer_does.empty();
       const std::vector<OpKind>& does = peer ? script.peer_does : script.does;
       for (std::size_t i = 0; i < does.size(); ++i) {
@@ -31,7 +55,7 @@ void write_script(Writer& writer, Run& run, const Script& script) {
         writer.op(op);
       }
     }
-  for (const Lane& lane : run.lanes)
+  for (const Lane& lane : own)
     if (lane.pe == 0)
       for (const OpKind kind : script.at_the_end) {
         Op op;

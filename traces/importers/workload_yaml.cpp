@@ -123,12 +123,67 @@ std::vector<OpKind> to_script(const std::string& path, const YAML::Node& node, c
   return script;
 }
 
-void write_run(const std::string& path, const YAML::Node& node, std::size_t number,
-               Writer& writer) {
+double to_rate(const std::string& path, const YAML::Node& node, const char* key) {
+  const std::string text = node.IsScalar() ? node.Scalar() : "";
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value > 0) || value > 1e6)
+    throw InputError(place(path, node.Mark()), fmt::format("{}: '{}' is no rate", key, shown(text)),
+                     "write a number above 0, up to 1e6");
+  return value;
+}
+
+/// Bytes that pass a place, or warps that go on until the others are done.
+std::vector<Background> read_background(const std::string& path, const YAML::Node& list, Run& run) {
+  std::vector<Background> groups;
+  if (!list.IsSequence())
+    throw InputError(place(path, list.Mark()), "background: is not a list",
+                     "write '- {warps: 64, does: [put], bytes: 8}' below it");
+  for (const auto& node : list) {
+    if (node.IsMap() && node["at"]) {
+      constexpr std::string_view kKeys[] = {"at", "pe", "gbps", "bytes"};
+      const Fields fields(path, node, "background", kKeys);
+      const std::string text = fields.text("at");
+      const auto it = std::find(kTrafficPlaces.begin(), kTrafficPlaces.end(), text);
+      if (it == kTrafficPlaces.end())
+        throw InputError(place(path, node["at"].Mark()),
+                         fmt::format("at: unknown place '{}'", shown(text)),
+                         choose_from(text, kTrafficPlaces));
+      run.traffic.push_back({static_cast<Traffic::Place>(it - kTrafficPlaces.begin()),
+                             static_cast<std::uint32_t>(fields.whole_or("pe", 0, kMaxWarps)),
+                             to_rate(path, fields.need("gbps"), "gbps"),
+                             fields.whole("bytes", 1, kMaxOpBytes)});
+      continue;
+    }
+    constexpr std::string_view kKeys[] = {"warps", "queues", "first_queue", "does",
+                                          "bytes", "pe",     "mmsgs"};
+    const Fields fields(path, node, "background", kKeys);
+    Background group;
+    group.does = to_script(path, fields.need("does"), "does");
+    group.bytes = fields.whole("bytes", 0, kMaxOpBytes);
+    const std::uint64_t warps = fields.whole("warps", 1, kMaxWarps);
+    const std::uint64_t queues = fields.get("queues") ? fields.whole("queues", 1, kMaxWarps) : 1;
+    const std::uint64_t first = fields.whole_or("first_queue", 0, kMaxWarps);
+    for (std::uint64_t w = 0; w < warps; ++w) {
+      Lane lane;
+      lane.queue = static_cast<std::uint32_t>(first + w % queues);
+      lane.pe = static_cast<std::uint32_t>(fields.whole_or("pe", 0, 1));
+      if (lane.pe == 1) lane.peer = 0;
+      if (const YAML::Node rate = fields.get("mmsgs"))
+        lane.period_ns = 1000 * static_cast<double>(warps) / to_rate(path, rate, "mmsgs");
+      group.lanes.push_back(lane);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+void read_run(const std::string& path, const YAML::Node& node, std::size_t number, Writer& writer) {
   constexpr std::string_view kKeys[] = {
-      "name",    "protocol",   "choices",       "warps",     "queues", "puts_per_warp",
-      "bytes",   "wait_every", "gap_cycles",    "sms",       "does",   "peer_does",
-      "senders", "gpus",       "nvlink_copies", "l2_readers"};
+      "name",    "protocol",       "choices",       "warps",      "queues", "puts_per_warp",
+      "bytes",   "wait_every",     "gap_cycles",    "sms",        "does",   "peer_does",
+      "visits",  "puts_per_visit", "peers",         "background", "senders", "gpus",
+      "nvlink_copies", "l2_readers"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
@@ -140,6 +195,9 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   const std::uint64_t wait_every = fields.whole_or("wait_every", 0, kMaxPuts);
   const std::uint64_t gap_cycles = fields.whole_or("gap_cycles", 0, kMaxPuts);
   run.puts_per_lane = puts;
+  run.peers = static_cast<std::uint32_t>(fields.get("peers") ? fields.whole("peers", 1, kMaxWarps)
+                                                             : std::uint64_t{1});
+  const std::uint64_t visits = fields.whole_or("visits", 0, kMaxWarps);
 
   if (const YAML::Node choices = fields.get("choices"); choices && !choices.IsNull()) {
     const Fields checked(path, choices, "choices", {});
@@ -158,6 +216,12 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
   if (sms)
     for (Lane& lane : run.lanes)
       lane.sm = static_cast<std::uint32_t>(whole_of(path, sms[lane.warp], "sms", 0, 65535));
+  for (Lane& lane : run.lanes)
+    if (visits > 0) {
+      lane.visits = static_cast<std::uint32_t>(visits);
+      lane.visit_stride = static_cast<std::uint32_t>(warps);
+      lane.puts_per_visit = fields.whole("puts_per_visit", 1, kMaxPuts);
+    }
   if (fields.get("senders")) {
     // As many warps on each of the further elements, all towards the first.
     const std::uint64_t senders = fields.whole("senders", 1, 63);
@@ -221,6 +285,9 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     throw InputError(place(path, wait.Mark()),
                      fmt::format("run {}: wait_every beside does", number),
                      "write quiet or wait into does where a warp waits");
+  std::vector<Background> background;
+  if (const YAML::Node list = fields.get("background"))
+    background = read_background(path, list, run);
   if (script) {
     Script work;
     work.does = to_script(path, fields.need("does"), "does");
@@ -229,10 +296,12 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     work.rounds = puts;
     work.bytes = bytes;
     work.gap_cycles = gap_cycles;
+    work.background = std::move(background);
     write_script(writer, run, work);
     return;
   }
-  writer.run(run);
+  const std::vector<Lane> own = run.lanes;
+  write_run(writer, run, background);
 
   // Puts in a row that are alike are one record; every warp writes one in turn.
   Op op;
@@ -246,7 +315,7 @@ void write_run(const std::string& path, const YAML::Node& node, std::size_t numb
     if (!op.flush && wait_every <= 1) op.count = alike_until - at;
     if (!op.wait && wait_every > 1)
       op.count = std::min(alike_until, at / wait_every * wait_every + wait_every - 1) - at;
-    for (const Lane& lane : run.lanes) {
+    for (const Lane& lane : own) {
       op.warp = lane.warp;
       writer.op(op);
     }
@@ -290,7 +359,7 @@ void import_workload_yaml(const std::string& in, const std::string& out,
   header.origin =
       fmt::format("{}: workload written by hand", std::filesystem::path(in).filename().string());
   Writer writer(out, header);
-  for (std::size_t i = 0; i < runs.size(); ++i) write_run(in, runs[i], i + 1, writer);
+  for (std::size_t i = 0; i < runs.size(); ++i) read_run(in, runs[i], i + 1, writer);
   writer.close();
 }
 
