@@ -47,6 +47,9 @@ Cause cause_of(const Lane& lane, const Step& step) {
     case Until::kSignalled:
       return {fmt::format("signal {} in '{}'", lane.wanted(step), word),
               "a wait needs the peer's signal: one put_signal, atomic or barrier for each"};
+    case Until::kReplied:
+      return {fmt::format("reply {} in '{}'", lane.wanted(step), word),
+              "a lane of the peer must answer: one wait there for each put_signal here"};
     case Until::kEnded:
       return {fmt::format("kernel {} ('{}')", lane.wanted(step), word),
               "the kernel's end must be told in the word of `kernel: {done: ...}`"};
