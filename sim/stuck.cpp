@@ -49,7 +49,7 @@ Cause cause_of(const Lane& lane, const Step& step) {
               "a wait needs the peer's signal: one put_signal, atomic or barrier for each"};
     case Until::kReplied:
       return {fmt::format("reply {} in '{}'", lane.wanted(step), word),
-              "the peer answers each signal: it needs as many waits as there are signals"};
+              "a lane of the peer must answer: one wait there for each put_signal here"};
     case Until::kEnded:
       return {fmt::format("kernel {} ('{}')", lane.wanted(step), word),
               "the kernel's end must be told in the word of `kernel: {done: ...}`"};
