@@ -405,8 +405,7 @@ void Machine::run(const RunSetup& setup) {
       std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
                   [](const Step& step) { return step.op == StepOp::kPost; });
   check_proxy_words(program);
-  const bool by_owner_bit =
-      program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
+  const bool by_owner_bit = program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
   /// By element and queue: entries that its lanes may want at once, as far as known.
   std::vector<std::uint64_t> wanted(std::size_t{pes} * queues, 0);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
@@ -674,7 +673,8 @@ void Machine::run(const RunSetup& setup) {
         where + " with protocol " + program.protocol,
         "it got stuck: " + std::to_string(run.lanes.size() - done_lanes) + " of " +
             std::to_string(run.lanes.size()) +
-            " lanes wait for ever. Lanes that share a queue find a completion by its owner bit, and "
+            " lanes wait for ever. Lanes that share a queue find a completion by its owner bit, "
+            "and "
             "one that was held up (by a lock, say) while a whole pass of " +
             std::to_string(program.depth) + " entries completed has missed it",
         "give the run more queues, so that fewer lanes share one, or let lanes wait less often; or "
