@@ -12,6 +12,7 @@
 #include "models/common/delay_line.h"
 #include "models/common/error.h"
 #include "models/nic/mlx5.h"
+#include "sim/stuck.h"
 
 // SystemC's library expects it; marrow runs the kernel from its own main.
 int sc_main(int, char**) { return 0; }
@@ -641,7 +642,7 @@ void Machine::run(const RunSetup& setup) {
     for (const JourneyBook& book : books) messages += book.in_flight();
     return messages;
   };
-  const auto stuck = [&] { return done_lanes < run.lanes.size() || in_flight() > 0; };
+  const auto is_stuck = [&] { return done_lanes < run.lanes.size() || in_flight() > 0; };
   do {
     sc_core::sc_start(
         std::max(slice, sc_core::sc_time_to_pending_activity() + sc_core::sc_get_time_resolution()),
@@ -664,29 +665,33 @@ void Machine::run(const RunSetup& setup) {
                      "the NIC stopped a queue: " + complaint(),
                      "mend what the recipe writes into that entry or its doorbell, or the system's "
                      "wire");
+  if (!is_stuck()) return;
+  std::vector<Wait> waits;
+  for (const auto& pe : pes_) {
+    for (const auto& sm : pe->sms) sm->waits(waits);
+    pe->core.waits(waits);
+  }
+  const Stuck told = stuck(waits, begin_ps);
   const bool shared = std::any_of(contexts.begin(), contexts.end(), [](const auto& context) {
     return std::any_of(context.lanes_of_queue.begin(), context.lanes_of_queue.end(),
                        [](std::uint32_t lanes) { return lanes > 1; });
   });
-  if (stuck() && shared && by_owner_bit)
-    throw InputError(
-        where + " with protocol " + program.protocol,
-        "it got stuck: " + std::to_string(run.lanes.size() - done_lanes) + " of " +
-            std::to_string(run.lanes.size()) +
-            " lanes wait for ever. Lanes that share a queue find a completion by its owner bit, "
-            "and "
-            "one that was held up (by a lock, say) while a whole pass of " +
-            std::to_string(program.depth) + " entries completed has missed it",
-        "give the run more queues, so that fewer lanes share one, or let lanes wait less often; or "
-        "a wait lacks its doorbell or its signal");
-  if (stuck())
+  if (shared && by_owner_bit)
     throw InputError(where + " with protocol " + program.protocol,
-                     "it got stuck: " + std::to_string(in_flight()) + " messages never complete, " +
-                         std::to_string(run.lanes.size() - done_lanes) + " of " +
-                         std::to_string(run.lanes.size()) + " lanes wait for ever",
-                     "a wait needs a doorbell before it (flush the last put, or batch less than "
-                     "the puts between waits), or the peer's signal (put_signal or atomic where "
-                     "the recipe waits for a signal word)");
+                     "it got stuck: " + std::to_string(run.lanes.size() - done_lanes) + " of " +
+                         std::to_string(run.lanes.size()) + " lanes wait for ever" +
+                         (waits.empty() ? "" : ": " + told.problem) +
+                         ". Lanes that share a queue find a completion by its owner bit: one that "
+                         "was held up (by a lock, say) while a whole pass of " +
+                         std::to_string(program.depth) + " entries completed has missed it",
+                     "give the run more queues, so that fewer lanes share one, or let lanes wait "
+                     "less often; or a wait lacks its doorbell or its signal");
+  throw InputError(where + " with protocol " + program.protocol,
+                   "it got stuck: " + std::to_string(in_flight()) + " messages never complete, " +
+                       std::to_string(run.lanes.size() - done_lanes) + " of " +
+                       std::to_string(run.lanes.size()) + " lanes wait for ever" +
+                       (waits.empty() ? "" : ": " + told.problem),
+                   waits.empty() ? "every put must be rung for: flush the last one" : told.mend);
 }
 
 void Machine::clear_counters() {

@@ -114,11 +114,23 @@ class Collector : public Observer {
 
 Group group_of(const std::string& name, const std::vector<Row>& rows,
                const std::function<bool(const Row&)>& takes) {
+  std::vector<Missed> some;
+  for (const Row& row : rows)
+    if (row.scored && row.stable && takes(row)) some.push_back({row.run, row.stage, row.error});
+  return group_of(name, some);
+}
+
+nlohmann::ordered_json as_json(const Spread& spread) {
+  return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
+}
+
+}  // namespace
+
+Group group_of(const std::string& name, const std::vector<Missed>& rows) {
   Group group;
   group.name = name;
   std::vector<double> errors;
-  for (const Row& row : rows) {
-    if (!row.scored || !row.stable || !takes(row)) continue;
+  for (const Missed& row : rows) {
     errors.push_back(std::abs(row.error));
     if (std::abs(row.error) >= std::abs(group.worst_error)) {
       group.worst_error = row.error;
@@ -131,12 +143,6 @@ Group group_of(const std::string& name, const std::vector<Row>& rows,
   group.p90_abs_error = quantile(errors, 0.9);
   return group;
 }
-
-nlohmann::ordered_json as_json(const Spread& spread) {
-  return {{"median", spread.median}, {"p10", spread.p10}, {"p90", spread.p90}};
-}
-
-}  // namespace
 
 nlohmann::ordered_json as_json(const Group& group) {
   return {
@@ -220,8 +226,9 @@ Comparison compare(sim::Machine& machine, sim::Machine& base, const config::Syst
     return !run.measured_stages.empty() && (sim::run_selected(options.only, run.name) ||
                                             (it != baseline_run.end() && it->second == run.name));
   };
-  replay.on_run = [&](std::uint32_t, const trace::Run& run, const config::Recipe&) {
+  replay.on_run = [&](std::uint32_t, const trace::Run& run, const config::Recipe& recipe) {
     collector.begin(run);
+    if (options.on_recipe) options.on_recipe(recipe);
   };
   replay.on_measured = [&](std::uint32_t, const trace::Run&, const trace::Op& op) {
     collector.measured(op);

@@ -1,6 +1,7 @@
 // Predicted against measured, stage by stage.
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -57,6 +58,14 @@ struct Group {
   double worst_error = 0;
 };
 
+/// A row's error, predicted / measured - 1.
+struct Missed {
+  std::string_view run, stage;
+  double error = 0;
+};
+/// Median and p90 of |error|, and the worst.
+Group group_of(const std::string& name, const std::vector<Missed>& rows);
+
 /// How often the stated intervals hold.
 struct Coverage {
   std::size_t rows = 0, inside = 0;
@@ -87,6 +96,8 @@ struct Options {
   std::uint64_t seed = 1;
   std::string placement_from;  ///< another trace of the same allocation; empty: this one
   Observer* observer = nullptr;
+  /// The recipe of each run before it is simulated; may be empty.
+  std::function<void(const config::Recipe&)> on_recipe;
 };
 
 /// base: the system as its file has it, with which the placement is inferred; machine: the one to

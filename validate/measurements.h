@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/config/provenance.h"
 #include "sim/results/metrics.h"
 #include "sim/work.h"
 #include "validate/compare.h"
@@ -91,6 +92,9 @@ struct Table {
 /// described in validate/measurements/README.md.
 std::vector<Table> load_measurements(const std::string& path, const std::string& config_dir);
 
+/// The file of a system that is known by name.
+std::string system_file(const std::string& name, const std::string& config_dir);
+
 struct Line {
   double slope = 0, constant = 0;
 };
@@ -108,6 +112,9 @@ struct MeasurementOptions {
   std::uint32_t seeds = 5;  ///< how many placements are pooled
   std::function<void(std::size_t done, std::size_t all)> on_progress;  ///< may be empty
 };
+
+/// The files that the predictions rest on; of the systems and recipes the costs.
+config::Provenance provenance(const std::vector<Table>& tables, const MeasurementOptions& options);
 
 struct Prediction {
   const Table* table = nullptr;

@@ -131,4 +131,11 @@ struct Lane {
   void take_index(std::uint64_t taken);
 };
 
+/// What a lane waits for, since when.
+struct Wait {
+  const Lane* lane = nullptr;
+  const Step* step = nullptr;
+  Ps since_ps = 0;
+};
+
 }  // namespace marrow

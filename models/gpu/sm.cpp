@@ -331,6 +331,12 @@ tlm::tlm_sync_enum Sm::nb_transport_bw(tlm::tlm_generic_payload& payload, tlm::t
   return tlm::TLM_COMPLETED;
 }
 
+void Sm::waits(std::vector<Wait>& all) const {
+  for (const auto& lane : lanes_)
+    if (lane->in_op && lane->pending != nullptr)
+      all.push_back({lane.get(), lane->pending, lane->at_ps});
+}
+
 void Sm::report(CounterSink& sink) const {
   if (counters_.messages == 0) return;
   const auto count = [&](const char* counter, std::uint64_t value) {

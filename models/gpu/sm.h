@@ -40,6 +40,8 @@ class Sm : public sc_core::sc_module {
   /// Before each run: no lanes, noise from this seed.
   /// in_step: lanes begin no operation before its time, as some end with others.
   void reset(std::uint64_t seed, bool in_step = false);
+  /// What its lanes wait for while nothing moves.
+  void waits(std::vector<Wait>& all) const;
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
 

@@ -55,6 +55,8 @@ class Core : public sc_core::sc_module {
   void add_proxy(const RunContext* context);
   /// Before each run, after the memories' reset: no threads, noise from this seed.
   void reset(std::uint64_t seed);
+  /// What the trace's threads wait for while nothing moves.
+  void waits(std::vector<Wait>& all) const;
   void report(CounterSink& sink) const;
   void clear_counters() { counters_ = {}; }
 

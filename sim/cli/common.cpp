@@ -97,6 +97,37 @@ Sets split_sets(const std::vector<std::string>& sets) {
   return split;
 }
 
+void SetsInUse::add(const config::Recipe& recipe) {
+  any_ = true;
+  for (const auto& [change, used] : recipe.changed) changed_[change] |= used;
+  nic_ |= recipe.program.nic.present;
+  for (const Region& region : recipe.program.regions) peer_ |= region.memory == MemoryKind::kPeer;
+}
+
+void SetsInUse::warn(const Sets& sets) const {
+  const auto tell = [](const std::string& change, const char* why) {
+    std::cerr << "marrow: " << change << " changes nothing: " << why << '\n';
+  };
+  for (const auto& [change, used] : changed_)
+    if (!used) tell(change, "no step that is in force uses it");
+  if (!any_) return;
+  constexpr std::string_view kOfNic[] = {"nic.", "dma.", "wire.", "switch.", "cluster."};
+  for (const std::string& set : sets.system) {
+    const auto begins = [&](std::string_view group) { return set.starts_with(group); };
+    if (!nic_ && std::any_of(std::begin(kOfNic), std::end(kOfNic), begins))
+      tell("--set " + set, "no recipe that was run posts to the NIC");
+    if (!peer_ && begins("nvlink."))
+      tell("--set " + set, "no recipe that was run has words in a peer GPU's memory");
+  }
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& json) {
+  AtomicFile file(path);
+  file.stream() << json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                << '\n';
+  file.commit();
+}
+
 results::Intervals sample_intervals(
     std::size_t samples, std::size_t jobs, const config::ParameterSet& parameters,
     std::uint64_t seed, const std::function<std::map<std::string, double>(const Drawn&)>& work) {

@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/config/parameters.h"
+#include "sim/config/recipe.h"
 #include "sim/sweep/ranks.h"
 #include "sim/sweep/uncertainty.h"
 #include "traces/atomic_file.h"
@@ -46,6 +48,21 @@ struct Sets {
   std::vector<std::string> system, protocol;
 };
 Sets split_sets(const std::vector<std::string>& sets);
+
+/// Which of the changes that were asked for anything uses, over all recipes that were run.
+class SetsInUse {
+ public:
+  void add(const config::Recipe& recipe);
+  /// Tells of the others on standard error.
+  void warn(const Sets& sets) const;
+
+ private:
+  std::map<std::string, bool> changed_;
+  bool any_ = false, nic_ = false, peer_ = false;
+};
+
+/// Writes a JSON file, whole or not at all. Names in it need not be UTF-8.
+void write_json(const std::string& path, const nlohmann::ordered_json& json);
 
 /// A trace, or a workload written in YAML (its name ends with .yaml), to be read as one.
 class TraceFile {

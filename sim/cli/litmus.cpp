@@ -11,7 +11,6 @@
 #include "sim/config/recipe.h"
 #include "sim/order/check.h"
 #include "sim/order/mutants.h"
-#include "traces/atomic_file.h"
 
 namespace marrow::cli {
 
@@ -85,13 +84,7 @@ int litmus(const Arguments& arguments) {
       as_expected &= order::as_expected(litmus, verdict);
       programs.push_back({std::move(litmus), std::move(verdict)});
     }
-  if (!arguments.json.empty()) {
-    AtomicFile file(arguments.json);
-    file.stream() << order::to_json(programs).dump(2, ' ', false,
-                                                   nlohmann::json::error_handler_t::replace)
-                  << '\n';
-    file.commit();
-  }
+  if (!arguments.json.empty()) write_json(arguments.json, order::to_json(programs));
   if (arguments.witnesses.empty()) {
     order::write_table(std::cout, programs);
   } else {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -8,6 +10,7 @@
 #include "models/common/error.h"
 #include "sim/cli/common.h"
 #include "sim/cli/usage.h"
+#include "sim/config/provenance.h"
 #include "sim/config/report.h"
 #include "sim/machine.h"
 #include "sim/replay.h"
@@ -66,12 +69,6 @@ Journey measured_journey(std::uint32_t index, const trace::Run& run, const trace
   return journey;
 }
 
-std::map<config::Evidence, std::size_t> by_evidence(const std::vector<config::RecipeCost>& costs) {
-  std::map<config::Evidence, std::size_t> counts;
-  for (const config::RecipeCost& cost : costs) ++counts[cost.evidence];
-  return counts;
-}
-
 /// Blocks that a run did not use tell nothing.
 results::Counters without_idle_blocks(const results::Counters& all) {
   std::set<std::string> busy;
@@ -121,20 +118,6 @@ void report_spread(const Arguments& arguments, trace::Reader& reader, sim::Machi
               << static_cast<std::int64_t>(values.front()) << " to "
               << static_cast<std::int64_t>(values.back()) << " ns\n";
   }
-}
-
-nlohmann::ordered_json provenance(
-    const config::ParameterSet& parameters,
-    const std::map<std::string, std::vector<config::RecipeCost>>& recipe_costs) {
-  const auto counts = config::evidence_counts(parameters);
-  nlohmann::ordered_json classes = nlohmann::ordered_json::object();
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    classes[std::string(config::name(static_cast<config::Evidence>(i)))] = counts[i];
-  nlohmann::ordered_json costs = nlohmann::ordered_json::object();
-  for (const auto& [name, list] : recipe_costs)
-    for (const auto& [evidence, count] : by_evidence(list))
-      costs[name][std::string(config::name(evidence))] = count;
-  return {{"parameters", classes}, {"recipe_costs", costs}};
 }
 
 /// A machine and how it replays the trace, as the arguments ask for it.
@@ -226,6 +209,10 @@ int compare(const Arguments& arguments) {
   recorders.add(comparison);
   results::Progress progress;
   if (progress.on()) recorders.add(progress);
+  config::Provenance provenance;
+  provenance.add(parameters);
+  SetsInUse in_use;
+  std::map<std::string, bool> to_nic;
   sim::ReplayOptions options;
   options.config_dir = config_dir_of(arguments.system);
   options.protocol_sets = sets.protocol;
@@ -240,6 +227,9 @@ int compare(const Arguments& arguments) {
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     comparison.begin_protocol(recipe.program.protocol);
     recorders.begin_run(index, r.name);
+    provenance.add(recipe);
+    in_use.add(recipe);
+    to_nic[recipe.program.protocol] = recipe.program.nic.present;
   };
   for (const std::string& protocol : arguments.protocols)
     for (std::uint32_t draw = 0; draw < (placed ? 1 : arguments.draws); ++draw) {
@@ -251,17 +241,15 @@ int compare(const Arguments& arguments) {
                          "`marrow trace info " + arguments.trace + "` lists them");
     }
   progress.finish();
-  if (!arguments.json.empty()) {
-    AtomicFile file(arguments.json);
-    const nlohmann::ordered_json result = {{"schema", "marrow.run/1"},
-                                           {"system", parameters.system()},
-                                           {"protocols", comparison.protocols()},
-                                           {"trace", arguments.trace},
-                                           {"seed", arguments.seed},
-                                           {"comparison", as_json(comparison)}};
-    file.stream() << result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    file.commit();
-  }
+  in_use.warn(sets);
+  if (!arguments.json.empty())
+    write_json(arguments.json, {{"schema", "marrow.run/1"},
+                                {"system", parameters.system()},
+                                {"protocols", comparison.protocols()},
+                                {"trace", arguments.trace},
+                                {"seed", arguments.seed},
+                                {"comparison", as_json(comparison)},
+                                {"provenance", provenance.as_json()}});
   if (!arguments.csv.empty()) {
     AtomicFile file(arguments.csv);
     results::write_csv(file.stream(), comparison);
@@ -271,6 +259,13 @@ int compare(const Arguments& arguments) {
                "until its lane goes\non (the next kernel's start): median, and how many times the "
                "least\n\n";
   results::write_table(std::cout, comparison);
+  std::string with, without;
+  for (const std::string& name : comparison.protocols())
+    (to_nic[name] ? with : without) += (to_nic[name] ? with : without).empty() ? name : ", " + name;
+  if (!with.empty() && !without.empty())
+    std::cout << "\nNot the same work: " << without
+              << " ends where a consumer in a NIC's place has completed the entry, " << with
+              << " goes through\nthe NIC and the wire to the far side and back.\n";
   return 0;
 }
 
@@ -332,10 +327,13 @@ int run(const Arguments& arguments) {
   sim::ReplayOptions& options = replay.options;
   const double sm_clock_ghz = reader.header().sm_clock_ghz;
   std::set<std::string> protocols;
-  std::map<std::string, std::vector<config::RecipeCost>> recipe_costs;
+  config::Provenance provenance;
+  provenance.add(parameters);
+  SetsInUse in_use;
   options.on_run = [&](std::uint32_t index, const trace::Run& r, const config::Recipe& recipe) {
     protocols.insert(recipe.program.protocol);
-    recipe_costs[recipe.program.protocol] = recipe.costs;
+    provenance.add(recipe);
+    in_use.add(recipe);
     recorders.begin_run(index, r.name);
     measured.expect(r);
   };
@@ -378,7 +376,8 @@ int run(const Arguments& arguments) {
   info.protocols.assign(protocols.begin(), protocols.end());
   info.trace = arguments.trace;
   info.seed = arguments.seed;
-  info.provenance = provenance(parameters, recipe_costs);
+  info.provenance = provenance.as_json();
+  in_use.warn(sets);
 
   if (!arguments.json.empty()) {
     AtomicFile file(arguments.json);
@@ -409,11 +408,14 @@ int run(const Arguments& arguments) {
   if (!options.place) report_spread(arguments, reader, machine, options, table);
   std::cout << "\nThe prediction rests on ";
   config::evidence_summary(parameters, std::cout);
-  for (const auto& [name, costs] : recipe_costs) {
-    std::cout << "and on " << costs.size() << " costs of " << name << ":";
-    for (const auto& [evidence, count] : by_evidence(costs))
-      std::cout << ' ' << count << ' ' << config::name(evidence);
-    std::cout << '\n';
+  for (const auto& [name, costs] : provenance.recipe_costs()) {
+    std::size_t all = 0;
+    std::string classes;
+    for (const auto& [evidence, count] : costs) {
+      all += count;
+      classes += fmt::format(" {} {}", count, config::name(evidence));
+    }
+    std::cout << "and on " << all << " costs of " << name << ":" << classes << '\n';
   }
   return 0;
 }

@@ -7,8 +7,8 @@
 
 #include "sim/cli/common.h"
 #include "sim/cli/usage.h"
+#include "sim/config/provenance.h"
 #include "sim/results/progress.h"
-#include "traces/atomic_file.h"
 #include "validate/compare.h"
 #include "validate/measurements.h"
 
@@ -39,7 +39,8 @@ int missed_bound(const Arguments& arguments, const validate::Group& all) {
 validate::Comparison compare(const Arguments& arguments, const Sets& sets,
                              const config::ParameterSet& parameters,
                              const config::ParameterSet& base_parameters, std::uint64_t seed,
-                             Observer* observer) {
+                             Observer* observer = nullptr,
+                             std::function<void(const config::Recipe&)> on_recipe = nullptr) {
   const auto base_spec = config::bind(base_parameters);
   std::optional<sim::Machine> changed;
   if (!sets.system.empty()) changed.emplace(config::bind(parameters));
@@ -53,6 +54,7 @@ validate::Comparison compare(const Arguments& arguments, const Sets& sets,
   options.seed = seed;
   options.placement_from = arguments.placement_from;
   options.observer = observer;
+  options.on_recipe = std::move(on_recipe);
   return validate::compare(changed ? *changed : base, base, base_spec, options);
 }
 
@@ -66,19 +68,25 @@ int validate_capture(const Arguments& arguments) {
         auto sampled = parameters, base = base_parameters;
         sweep::apply(sampled, drawn.values);
         sweep::apply(base, drawn.values);
-        return validate::medians(compare(arguments, sets, sampled, base, drawn.seed, nullptr));
+        return validate::medians(compare(arguments, sets, sampled, base, drawn.seed));
       });
   results::Progress progress;
-  validate::Comparison comparison = compare(arguments, sets, parameters, base_parameters,
-                                            arguments.seed, progress.on() ? &progress : nullptr);
+  config::Provenance provenance;
+  provenance.add(parameters);
+  SetsInUse in_use;
+  validate::Comparison comparison =
+      compare(arguments, sets, parameters, base_parameters, arguments.seed,
+              progress.on() ? &progress : nullptr, [&](const config::Recipe& recipe) {
+                provenance.add(recipe);
+                in_use.add(recipe);
+              });
   progress.finish();
+  in_use.warn(sets);
   validate::add_intervals(comparison, intervals, config::bind(parameters).stage_error_percent);
   if (!arguments.json.empty()) {
-    AtomicFile file(arguments.json);
-    file.stream() << validate::as_json(comparison)
-                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-                  << '\n';
-    file.commit();
+    auto json = validate::as_json(comparison);
+    json["provenance"] = provenance.as_json();
+    write_json(arguments.json, json);
   }
   validate::write_table(std::cout, comparison);
   return missed_bound(arguments, comparison.groups().front());
@@ -101,11 +109,9 @@ int validate_measurements(const Arguments& arguments) {
   const auto tables = validate::load_measurements(arguments.measurements, options.config_dir);
   const auto predictions = validate::predict(tables, options);
   if (!arguments.json.empty()) {
-    AtomicFile file(arguments.json);
-    file.stream() << validate::as_json(tables, predictions)
-                         .dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
-                  << '\n';
-    file.commit();
+    auto json = validate::as_json(tables, predictions);
+    json["provenance"] = validate::provenance(tables, options).as_json();
+    write_json(arguments.json, json);
   }
   validate::write_table(std::cout, tables, predictions, options.seeds);
   const int missed = missed_bound(

@@ -123,6 +123,7 @@ class Loader {
 
   void read(const YamlNode& file, bool is_root) {
     const std::filesystem::path path(file.file());
+    files_.push_back(file.file());
     if (is_root && !file.has("system")) refuse_other_kinds(file);
     file.only({"system", "fragment", "description", "include", "parameters"});
     const auto system = file.find("system");
@@ -186,6 +187,7 @@ class Loader {
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string_view, std::size_t> index_;
   std::string system_, description_;
+  std::vector<std::string> files_;
 
  private:
   /// Files that have their use, but are no systems.
@@ -367,6 +369,7 @@ ParameterSet ParameterSet::load(const std::string& path,
   }
   set.system_ = std::move(loader.system_);
   set.description_ = std::move(loader.description_);
+  set.files_ = std::move(loader.files_);
   return set;
 }
 

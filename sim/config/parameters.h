@@ -73,6 +73,8 @@ class ParameterSet {
   const std::vector<Parameter>& all() const { return parameters_; }  ///< in declaration order
   const std::string& system() const { return system_; }              ///< the file's `system:` name
   const std::string& description() const { return description_; }
+  /// The system's file first, then what it includes.
+  const std::vector<std::string>& files() const { return files_; }
 
  private:
   const Parameter* find(std::string_view key) const;
@@ -80,6 +82,7 @@ class ParameterSet {
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string_view, std::size_t> index_;  // views of the declarations' keys
   std::string system_, description_;
+  std::vector<std::string> files_;
 };
 
 std::string_view name(Evidence evidence);

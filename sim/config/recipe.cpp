@@ -109,6 +109,7 @@ class Reader {
                 "parts",         "put",         "put_signal", "get",     "atomic",
                 "fence",         "quiet",       "wait",       "barrier", "consumer",
                 "peer_consumer", "nic",         "placed_by",  "proxy",   "kernel"});
+    recipe_.file = root_.file();
     recipe_.program.protocol = root_.at("protocol").text();
     if (auto d = root_.find("description")) recipe_.description = d->text();
     if (auto runs_on = root_.find("runs_on"))
@@ -176,6 +177,7 @@ class Reader {
                                             "of the recipe"
                                       : "nearest: protocol." + near);
       }
+    note_changed();
     for (const auto& [key, operation] : operations_)
       if (!operation.empty())
         throw InputError("--set protocol." + key + operation + "=",
@@ -184,6 +186,18 @@ class Reader {
   }
 
  private:
+  void note_changed() {
+    for (const auto& [name, value] : recipe_.choices)
+      if (sets_.count(name))
+        recipe_.changed["--set protocol." + name] = in_force_.count(name) > 0;
+      else if (value != defaults_.at(name))
+        recipe_.changed["choice " + name + "=" + value + " of the trace"] =
+            in_force_.count(name) > 0;
+    for (const RecipeCost& cost : recipe_.costs)
+      if (sets_.count(cost.key))
+        recipe_.changed["--set protocol." + cost.key] = in_force_.count(cost.key) > 0;
+  }
+
   /// A scalar's text, with $choice replaced by what is chosen and `id.field` by what was set.
   std::string resolve(const YamlNode& node, const std::string& set_key = "") {
     if (!set_key.empty()) {
@@ -195,6 +209,7 @@ class Reader {
     }
     std::string text = node.text();
     if (text.empty() || text[0] != '$') return text;
+    in_force_.insert(text.substr(1));
     const auto it = recipe_.choices.find(text.substr(1));
     if (it == recipe_.choices.end())
       node.fail("unknown choice '" + text + "'", "declare it under `choices:`");
@@ -246,6 +261,7 @@ class Reader {
         names.push_back(name);
         std::string value = node.at("default").text();
         std::string place = node.place();
+        defaults_[name] = value;
         if (auto it = asked_.find(name); it != asked_.end()) value = it->second;
         settable_.insert(name);
         if (auto it = sets_.find(name); it != sets_.end()) {
@@ -315,6 +331,7 @@ class Reader {
     const auto section = root_.find("costs_by");
     if (!section) return in_force;
     for (const auto& [choice, values] : section->entries()) {
+      in_force_.insert(choice);
       const auto chosen = recipe_.choices.find(choice);
       if (chosen == recipe_.choices.end())
         values.fail("the recipe has no choice '" + choice + "'", "declare it under `choices:`");
@@ -370,7 +387,10 @@ class Reader {
     const std::string key = node.text();
     std::vector<std::string_view> known;
     for (const RecipeCost& c : recipe_.costs) {
-      if (c.key == key) return c.value;
+      if (c.key == key) {
+        in_force_.insert(key);
+        return c.value;
+      }
       known.push_back(c.key);
     }
     const std::string near = nearest(key, known);
@@ -542,6 +562,7 @@ class Reader {
   bool is_chosen(const YamlNode& node) {
     bool all = true;
     for (const auto& [choice, wanted] : node.entries()) {
+      in_force_.insert(choice);
       const auto it = recipe_.choices.find(choice);
       if (it == recipe_.choices.end())
         node.fail("unknown choice '" + choice + "'", "declare it under `choices:`");
@@ -623,6 +644,7 @@ class Reader {
     Step skip;
     skip.op = StepOp::kSkipUnless;
     skip.condition = pick(when.at("condition"), kConditionNames);
+    if (skip.condition == Condition::kBatchBoundary) in_force_.insert("batch");
     switch (skip.condition) {
       case Condition::kBehind:
         skip.operand = known_reg(when.at("than"));
@@ -1058,6 +1080,8 @@ class Reader {
   std::map<std::string, std::string> asked_, sets_;
   std::map<std::string, std::string> operations_;  ///< of sets_: "+", "-", "*"; "" once applied
   std::set<std::string> used_, settable_;
+  std::set<std::string> in_force_;                 ///< choices and costs that something asked for
+  std::map<std::string, std::string> defaults_;    ///< of choices
   std::vector<Step>* steps_ = nullptr;             ///< of the operation being read
   std::uint32_t blocks_ = 0;                       ///< that its entries take so far
   std::map<EntryForm, std::uint32_t> last_block_;  ///< of each form, where the last one begins

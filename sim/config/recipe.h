@@ -20,11 +20,15 @@ struct RecipeCost {
 };
 
 struct Recipe {
+  std::string file;
   Program program;
   std::string description;
   std::map<std::string, std::string> choices;  ///< in force
   std::map<std::string, std::string> allowed;  ///< for each choice, as text: "gpu, host"
   std::vector<RecipeCost> costs;
+  /// Choices and costs that a --set or the trace changed ("--set protocol.worker", "choice
+  /// worker=warm of the trace"): does anything that is in force use them?
+  std::map<std::string, bool> changed;
   /// stage -> word whose distance in the L2 that stage shows when nothing contends.
   std::vector<std::pair<Stage, std::uint32_t>> placed_by;
 };

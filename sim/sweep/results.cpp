@@ -8,7 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/config/report.h"
+#include "sim/config/provenance.h"
 #include "sim/config/system.h"
 #include "sim/results/csv.h"
 #include "sim/sweep/chooser.h"
@@ -200,10 +200,11 @@ void write_json(std::ostream& out, const Results& results) {
                            {"metric", s.metric},
                            {"result", s.result}});
   const auto parameters = config::load_system(study.base.system, study.base.system_sets);
-  Json classes = Json::object();
-  const auto counts = config::evidence_counts(parameters);
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    classes[std::string(config::name(static_cast<config::Evidence>(i)))] = counts[i];
+  config::Provenance provenance;
+  provenance.add(parameters);
+  provenance.add_file(study.file);
+  if (!study.base.protocol.empty())
+    provenance.add(config::load_recipe(study.base.protocol, {}, study.base.protocol_sets));
   Json json = {{"schema", "marrow.sweep/1"},
                {"study", study.name},
                {"question", study.question},
@@ -212,7 +213,7 @@ void write_json(std::ostream& out, const Results& results) {
                {"draws", study.draws},
                {"system", parameters.system()},
                {"protocol", std::filesystem::path(study.base.protocol).stem().string()},
-               {"provenance", {{"parameters", classes}}},
+               {"provenance", provenance.as_json()},
                {"axes", axes},
                {"metrics", metric_columns(results)},
                {"points", points},

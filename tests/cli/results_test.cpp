@@ -168,6 +168,111 @@ TEST_F(RunResults, SeveralProtocolsGiveOneTable) {
   const std::string csv = read_file(path("c.csv"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 25);
   EXPECT_EQ(marrow(start + Arguments{"--perfetto", "p"}).code, 2);
+  EXPECT_EQ(result.out.find("Not the same work"), std::string::npos) << "all three have a NIC";
+}
+
+TEST_F(RunResults, AComparisonSaysWhichWaysEndBeforeTheNic) {
+  make("w.yaml", kWorkload);
+  const Result result =
+      marrow({"run", "--system", source_file("configs/systems/p-ib.yaml"), "--trace", "w.yaml",
+              "--protocol", "capture-ibgda", "--protocol", "gdaki", "--placement", "near"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("Not the same work: capture-ibgda ends where a consumer in a NIC's "
+                            "place has completed the entry, gdaki goes"),
+            std::string::npos)
+      << result.out;
+}
+
+TEST_F(RunResults, AChangeThatNothingUsesIsTold) {
+  make("w.yaml", kWorkload);
+  const Arguments run = {"run",     "--system", source_file("configs/systems/p-ib.yaml"),
+                         "--trace", "w.yaml",   "--draws",
+                         "1"};
+  const auto told = [&](const Arguments& more, const std::vector<std::string>& parts) {
+    const Result result = marrow(run + more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    for (const std::string& part : parts)
+      EXPECT_NE(result.err.find(part), std::string::npos) << "no '" << part << "': " << result.err;
+    if (parts.empty()) {
+      EXPECT_EQ(result.err, "");
+    }
+  };
+  const Arguments nvshmem = {"--protocol", "nvshmem-ibgda"};
+  // A proxy's clock where the GPU rings itself, and where a CPU thread does.
+  told(nvshmem + Arguments{"--set", "protocol.worker=warm"},
+       {"marrow: --set protocol.worker changes nothing: no step that is in force uses it\n"});
+  told(nvshmem + Arguments{"--set", "protocol.worker=warm", "--set", "protocol.nic_handler=cpu"},
+       {});
+  told(nvshmem + Arguments{"--set", "protocol.scan_cycles=1"},
+       {"marrow: --set protocol.scan_cycles changes nothing"});
+  // A recipe without a NIC, and without words in a peer's memory.
+  told({"--set", "nic.doorbell_ns=1"},
+       {"--set nic.doorbell_ns=1 changes nothing: no recipe that was run posts to the NIC"});
+  told({"--set", "gpu.sm.clock_ghz=1.5", "--set", "protocol.wqe.bytes=16", "--set",
+        "protocol.wqe.count=3"},
+       {});
+  // Of a workload's own choices.
+  make("w.yaml", replaced(kWorkload, "    protocol: capture-ibgda\n",
+                          "    protocol: nvshmem-ibgda\n    choices: {worker: warm}\n"));
+  told({}, {"marrow: choice worker=warm of the trace changes nothing"});
+}
+
+/// What sha1sum says of a file.
+std::string sha1(const std::string& file) {
+  FILE* const pipe = popen(("sha1sum '" + file + "'").c_str(), "r");
+  char text[41] = "";
+  const bool read = pipe != nullptr && fgets(text, sizeof text, pipe) != nullptr;
+  if (pipe != nullptr) pclose(pipe);
+  return read ? text : "";
+}
+
+TEST_F(RunResults, EveryResultSaysWithWhichFilesAndVersionItWasMade) {
+  const std::string probe = source_file("validate/probes/h200-i-probe.jsonl");
+  const std::string table = source_file("validate/measurements/dissecting/dissect-t4.yaml");
+  make("s.yaml",
+       "study: s\nsystem: p-ib\nprotocol: mini-gda\nwork: {does: [put, quiet], rounds: 3}\n"
+       "draws: 1\nmode: grid\naxes: {work.bytes: [8]}\n");
+  const std::string gdaki = "capture-gdaki.yaml", h200 = "gpus/h200.yaml", p_ib = "p-ib.yaml";
+  for (const auto& [command, file, names] :
+       std::vector<std::tuple<Arguments, std::string, std::vector<std::string>>>{
+           {run_cfg4() + Arguments{"--json", "o.json"},
+            "o.json",
+            {"capture-ibgda.yaml", h200, "h200-c.yaml"}},
+           {run_of(kCapture) + Arguments{"--only", "cfg=4", "--protocol", "capture-gdaki",
+                                         "--protocol", "capture-ibgda", "--json", "c.json"},
+            "c.json",
+            {gdaki, "capture-ibgda.yaml", h200}},
+           {{"validate", "--system", kSystem, "--capture", kCapture, "--only", "cfg=4", "--json",
+             "v.json"},
+            "v.json",
+            {"capture-ibgda.yaml", h200, "h200-c.yaml"}},
+           {{"validate", "--measurements", table, "--json", "m.json"},
+            "m.json",
+            {"dissect-t4.yaml", p_ib, "mini-gda.yaml"}},
+           {{"calibrate", "--system", kSystem, "--probe", probe, "--parameters",
+             "gpu.fence.sys_cycles", "--starts", "1", "--out", "o.yaml", "--json", "f.json"},
+            "f.json",
+            {"h200-i-probe.jsonl", h200, "h200-c.yaml"}},
+           {{"sweep", "s.yaml", "--out", "."},
+            "results.json",
+            {"s.yaml", p_ib, "mini-gda.yaml"}}}) {
+    const Result result = marrow(command);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const nlohmann::json provenance = json(file).at("provenance");
+    EXPECT_NE(marrow({"--version"}).out.find(provenance.at("version").get<std::string>()),
+              std::string::npos);
+    for (const std::string& name : names) {
+      bool found = false;
+      for (const auto& one : provenance.at("files")) {
+        const std::string path = one.at("file");
+        if (!path.ends_with(name)) continue;
+        found = true;
+        const std::string from = path.front() == '/' ? path : this->path(path);
+        EXPECT_EQ(one.at("sha1"), sha1(from)) << from;
+      }
+      EXPECT_TRUE(found) << name << " in " << provenance.dump(1);
+    }
+  }
 }
 
 TEST_F(RunResults, KernelsAreToldApartWhereACpuThreadLaunchesThem) {

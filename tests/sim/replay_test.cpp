@@ -34,9 +34,10 @@ class ReplayTest : public config::Files {
     return path("w.trace");
   }
   std::uint32_t replay(const std::string& trace, Observer* observer, std::uint64_t seed = 1,
-                       sim::ReplayOptions options = {}) {
+                       sim::ReplayOptions options = {}, const std::string& system = "h200-c") {
     Kernel::renew();
-    sim::Machine machine(config::bind(config::load_system(kSystem)));
+    sim::Machine machine(
+        config::bind(config::load_system(kConfigs + "/systems/" + system + ".yaml")));
     trace::Reader reader(trace);
     options.config_dir = kConfigs;
     options.seed = seed;
@@ -132,6 +133,37 @@ TEST_F(ReplayTest, TellsARunThatGetsStuckAndHowToMendIt) {
   const std::string message = config::complaint([&] { replay(trace, nullptr); });
   EXPECT_TRUE(config::says(message, {"run 'stuck'", "capture-gdaki", "stuck",
                                      "a wait needs a doorbell before it", "flush"}));
+}
+
+// What each lane waits for, since when, and the mend that fits; causes made one at a time.
+TEST_F(ReplayTest, TellsForEachCauseWhatTheLaneWaitsFor) {
+  const auto stuck = [&](const std::string& run, const std::string& system) {
+    const std::string trace = workload("  - name: stuck\n    queues: 1\n    bytes: 8\n" + run);
+    return config::complaint([&] { replay(trace, nullptr, 1, {}, system); });
+  };
+  // Its first put is not rung for: it waits from its first look on, index 0 to reach 1.
+  std::string message = stuck(
+      "    protocol: capture-gdaki\n    choices: {batch: 64}\n    warps: 1\n"
+      "    puts_per_warp: 100\n    wait_every: 1\n",
+      "h200-c");
+  EXPECT_TRUE(config::says(message, {"1 of 1 lanes", "warp 0 of element 0, in its put on queue 0",
+                                     "waits since", "the completion in 'cqe' of entry 0",
+                                     "never announced", "a wait needs a doorbell before it"}));
+  // The lane's own steps before its first look take more than 1 us.
+  EXPECT_EQ(message.find("since 0."), std::string::npos) << message;
+  EXPECT_EQ(message.find("since -"), std::string::npos) << message;
+  // Nobody sends the signal.
+  message = stuck(
+      "    protocol: nvshmem-ibgda\n    warps: 2\n    puts_per_warp: 1\n    does: [put, wait]\n",
+      "p-ib");
+  EXPECT_TRUE(config::says(message, {"2 of 2 lanes", "in its wait", "signal 1 in 'signal'",
+                                     "(2 lanes at that step)", "put_signal, atomic or barrier"}));
+  // A batch larger than the queue's depth: the place behind the ring's end is never free.
+  message = stuck(
+      "    protocol: gdaki\n    choices: {batch: 100000}\n    warps: 1\n    puts_per_warp: 3000\n",
+      "p-ib");
+  EXPECT_TRUE(
+      config::says(message, {"in its put", "a free place among", "batch less than its depth"}));
 }
 
 TEST_F(ReplayTest, RunsABatchThatRingsBeforeItsWaits) {

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "sim/config/provenance.h"
 #include "sim/results/metrics.h"
 #include "validate/calibrate/calibrate.h"
 
@@ -202,6 +203,9 @@ nlohmann::ordered_json as_json(const Problem& problem, const Fit& fit) {
                 {"before", {{"median_abs_error", before.median}, {"p90_abs_error", before.p90}}},
                 {"after", {{"median_abs_error", after.median}, {"p90_abs_error", after.p90}}}};
   };
+  config::Provenance provenance;
+  provenance.add(problem.parameters());
+  for (const std::string& probe : inputs.probes) provenance.add_file(probe);
   Json unpredicted = Json::object();
   for (const auto& [reason, count] : problem.unpredicted()) unpredicted[reason] = count;
   return {{"schema", "marrow.calibrate/1"},
@@ -218,7 +222,8 @@ nlohmann::ordered_json as_json(const Problem& problem, const Fit& fit) {
             {"starts", fit.costs},
             {"scatter", fit.scatter}}},
           {"unpredicted", unpredicted},
-          {"rows", rows}};
+          {"rows", rows},
+          {"provenance", provenance.as_json()}};
 }
 
 }  // namespace marrow::calibrate
