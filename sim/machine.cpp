@@ -434,8 +434,7 @@ void Machine::run(const RunSetup& setup) {
       std::any_of(program.proxy.visit.begin(), program.proxy.visit.end(),
                   [](const Step& step) { return step.op == StepOp::kPost; });
   check_proxy_words(program);
-  const bool by_owner_bit =
-      program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
+  const bool by_owner_bit = program.nic.present && !program.on_cpu && waits_by_owner_bit(program);
   /// By element and queue: entries that its lanes may want at once, as far as known.
   std::vector<std::uint64_t> wanted(std::size_t{pes} * queues, 0);
   const auto checked_op = [&](std::uint32_t warp, gpu::Op& op) {
