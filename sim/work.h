@@ -22,7 +22,7 @@ struct BackgroundWarps {
   std::int64_t sms = 0;          ///< over how many further SMs they are spread; 0: one each
   std::int64_t bytes = 8;
   std::int64_t pe = 0;  ///< the processing element they run on: the first or the second
-  double mmsgs = 0;  ///< paced: a script's operations of all warps together, in M/s; 0: not
+  double mmsgs = 0;     ///< paced: a script's operations of all warps together, in M/s; 0: not
 };
 
 /// What the lanes do: every warp of the first processing element does a script again and again;

@@ -52,7 +52,7 @@ struct RunContext {
   const QueueLayout* layout = nullptr;
   JourneyBook* book = nullptr;
   gpu::L2* l2 = nullptr;
-  gpu::PeerPort* port = nullptr;  ///< where the program's lanes reach peers across NVLink
+  gpu::PeerPort* port = nullptr;   ///< where the program's lanes reach peers across NVLink
   Observer* observer = nullptr;    ///< gets operations; may be null
   OrderObserver* order = nullptr;  ///< may be null
   std::uint32_t run = 0, pe = 0;

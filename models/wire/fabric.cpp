@@ -116,9 +116,9 @@ Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps pack
 }
 
 void Fabric::load(std::uint32_t port, Ps from_ps, double gbps, std::uint64_t bytes) {
-  ports_[port].loads.push_back(
-      {from_ps, std::max<Ps>(ps_from_ns(static_cast<double>(bytes) * 8 / gbps), 1),
-       port_ps(bytes)});
+  ports_[port].loads.push_back({from_ps,
+                                std::max<Ps>(ps_from_ns(static_cast<double>(bytes) * 8 / gbps), 1),
+                                port_ps(bytes)});
 }
 
 void Fabric::catch_up(Port& in, Ps at_ps) const {

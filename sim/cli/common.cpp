@@ -101,6 +101,7 @@ void SetsInUse::add(const config::Recipe& recipe) {
   any_ = true;
   for (const auto& [change, used] : recipe.changed) changed_[change] |= used;
   nic_ |= recipe.program.nic.present;
+  peer_ |= recipe.program.nvlink.present;
   for (const Region& region : recipe.program.regions) peer_ |= region.memory == MemoryKind::kPeer;
 }
 
@@ -116,7 +117,8 @@ void SetsInUse::warn(const Sets& sets) const {
     const auto begins = [&](std::string_view group) { return set.starts_with(group); };
     if (!nic_ && std::any_of(std::begin(kOfNic), std::end(kOfNic), begins))
       tell("--set " + set, "no recipe that was run posts to the NIC");
-    if (!peer_ && begins("nvlink."))
+    // How many peers there are also decides how long a system fence takes.
+    if (!peer_ && begins("nvlink.") && !begins("nvlink.peers_count"))
       tell("--set " + set, "no recipe that was run has words in a peer GPU's memory");
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 struct Work {
   std::string protocol;  ///< of configs/protocols; or a file beside the trace
-  std::string does, peer_does;
+  std::string does, peer_does = {};
   std::string bytes = "8", warps = "1", queues = "1", rounds = "20";
 };
 

@@ -122,21 +122,12 @@ TEST(Recipes, AreCleanWhereTheirLibrarySaysWhy) {
 
 // A new recipe must be added above.
 TEST(Recipes, AreAllLookedAt) {
-  const std::set<std::string> checked = {"gdaki",
-                                         "nvshmem-ibgda",
-                                         "deepep",
-                                         "ucx-gdaki",
-                                         "gin-gpi",
-                                         "mini-gda",
-                                         "perftest",
-                                         "capture-ibgda",
-                                         "capture-gdaki",
-                                         "capture-host-gdaki",
-                                         "capture-host-proxy",
-                                         "nvshmem-ibrc",
-                                         "gin-proxy",
-                                         "mini-proxy",
-                                         "host-initiated"};
+  const std::set<std::string> checked = {"gdaki", "nvshmem-ibgda", "deepep", "ucx-gdaki", "gin-gpi",
+                                         "mini-gda", "perftest", "capture-ibgda", "capture-gdaki",
+                                         "capture-host-gdaki", "capture-host-proxy", "nvshmem-ibrc",
+                                         "gin-proxy", "mini-proxy", "host-initiated",
+                                         // across NVLink, refused below
+                                         "nvshmem-p2p", "nccl-lsa", "deepep-nvlink", "peer-probe"};
   for (const auto& file : std::filesystem::directory_iterator(kRoot + "/configs/protocols"))
     EXPECT_TRUE(checked.count(file.path().stem().string()))
         << file.path() << ": add it to the cases above";
@@ -145,6 +136,11 @@ TEST(Recipes, AreAllLookedAt) {
 // Copies of payloads are not carried out, and it says so.
 TEST(Recipes, AreRefusedWhereTheyCopyPayloads) {
   EXPECT_THROW(run("host-initiated", {"nic_memory=host"}), InputError);
+}
+
+TEST(Recipes, AreRefusedWhereTheyGoAcrossNvlink) {
+  for (const char* recipe : {"nvshmem-p2p", "nccl-lsa", "deepep-nvlink", "peer-probe"})
+    EXPECT_THROW(run(recipe, {}), InputError) << recipe;
 }
 
 // What a recipe calls a reading is told as one.

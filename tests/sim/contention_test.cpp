@@ -103,8 +103,7 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   sim::Work probe = puts(1, 40, 8);
   probe.does = {OpKind::kPutSignal, OpKind::kWait};
   probe.peer_does = {OpKind::kWait, OpKind::kPutSignal};
-  const config::Recipe gdaki =
-      recipe("gdaki", {{"publish", "load"}, {"doorbell_record", "false"}});
+  const config::Recipe gdaki = recipe("gdaki", {{"publish", "load"}, {"doorbell_record", "false"}});
   const auto round_trip = [&] { return median(p_ib(), gdaki, probe, results::Metric::kRoundTrip); };
   const double idle_ns = round_trip();
   sim::BackgroundWarps bulk;
@@ -118,8 +117,8 @@ TEST_F(Contention, BackgroundOnTheSameQueueHoldsUpAProbeAndEndsWithIt) {
   EXPECT_LT(reserved_ns, 1.5 * idle_ns);
   // They publish in turn and are never done: all sixteen stand before the probe. Each hands over by
   // a store that the next one's load sees, a trip to the L2 and back, and a fence.
-  const double hand_over_ns = (p_ib().gpu.load_cycles + p_ib().gpu.fence_gpu_cycles) /
-                              p_ib().gpu.l2_clock_ghz;
+  const double hand_over_ns =
+      (p_ib().gpu.load_cycles + p_ib().gpu.fence_gpu_cycles) / p_ib().gpu.l2_clock_ghz;
   EXPECT_GT(shared_ns, idle_ns + 15 * hand_over_ns);
   EXPECT_LT(shared_ns, idle_ns + 17 * 2 * hand_over_ns);
 }

@@ -314,17 +314,19 @@ TEST(BundledMeasurements, EveryTableReads) {
   std::size_t cells = 0, fits = 0;
   for (const Table& table : tables)
     for (const Cell& cell : table.cells) {
-      EXPECT_TRUE(cell.id.starts_with(table.id + "-")) << cell.id;
+      // What the paper's text says beside a table may stand with that table's.
+      EXPECT_TRUE(cell.id.starts_with(table.id + "-") || cell.id.starts_with("dissect-tx-"))
+          << cell.id;
       ++cells;
       fits += cell.role == Role::kFit;
     }
   // Tables 3 to 13 (11 with row 010 of the text), 16 (with 017 to 019), figure 8 and the text's
   // others:
-  EXPECT_EQ(cells, 58U + 28 + 14 + 12 + 24 + 6 + 12 + 12 + 9 + 8 + 11 + 11 + 10 + 21);
-  // 10 of table 3, 4 of its in table 4, 4 of table 6, 2 of table 9, 2 of table 5, 1 of table 11, 4
+  EXPECT_EQ(cells, 58U + 28 + 14 + 12 + 24 + 6 + 12 + 12 + 13 + 8 + 11 + 11 + 10 + 21);
+  // 10 of table 3, 4 of its in table 4, 4 of table 6, 2 of table 9, 2 of table 5, 3 of table 11, 4
   // each of tables 13 and 16, and of the text 2 that table 3 says too, what DC costs more than RC,
   // and the NIC's rate.
-  EXPECT_EQ(fits, 10U + 4 + 4 + 2 + 2 + 1 + 4 + 4 + 4);
+  EXPECT_EQ(fits, 10U + 4 + 4 + 2 + 2 + 3 + 4 + 4 + 4);
 }
 
 // The bar: launch, notice and kernel-to-kernel rows of every machine within 10 %, fitted to one.

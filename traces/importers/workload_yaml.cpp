@@ -180,10 +180,10 @@ std::vector<Background> read_background(const std::string& path, const YAML::Nod
 
 void read_run(const std::string& path, const YAML::Node& node, std::size_t number, Writer& writer) {
   constexpr std::string_view kKeys[] = {
-      "name",    "protocol",       "choices",       "warps",      "queues", "puts_per_warp",
-      "bytes",   "wait_every",     "gap_cycles",    "sms",        "does",   "peer_does",
-      "visits",  "puts_per_visit", "peers",         "background", "senders", "gpus",
-      "nvlink_copies", "l2_readers"};
+      "name",          "protocol",  "choices",    "warps",          "queues",
+      "puts_per_warp", "bytes",     "wait_every", "gap_cycles",     "sms",
+      "does",          "peer_does", "visits",     "puts_per_visit", "peers",
+      "background",    "senders",   "gpus",       "nvlink_copies",  "l2_readers"};
   const Fields fields(path, node, fmt::format("run {}", number), kKeys);
   Run run;
   run.name = fields.text("name");
