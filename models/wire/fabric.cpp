@@ -90,7 +90,7 @@ Fabric::Crossing Fabric::cross(Port& out, Port& in, std::uint64_t bytes, Ps pack
     in.in_free_ps += length_ps;
     out.busy_ps += length_ps;
     const Ps left_ps = first_ps + length_ps;
-    return {first_ps, {left_ps, left_ps + way_ps}, left_ps + way_ps};
+    return {first_ps, {left_ps, left_ps + way_ps}, left_ps + way_ps, false};
   }
   Ps start_ps = std::max(first_ps, out.out_free_ps);
   catch_up(in, start_ps + way_ps);
