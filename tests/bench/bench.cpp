@@ -175,7 +175,7 @@ BENCHMARK_CAPTURE(nic_many_threads, mini_gda, "mini-gda")->Unit(benchmark::kMill
 /// So many messages outstanding at once: that many lanes, each waits for its own.
 void nic_growth(benchmark::State& state) {
   const auto lanes = static_cast<std::uint32_t>(state.range(0));
-  simulate(state, "mini-gda", lanes, 16, 65'536 / lanes, "p-ib", 8);
+  simulate(state, "nvshmem-ibgda", lanes, 16, 65'536 / lanes, "p-ib", 8);
 }
 BENCHMARK(nic_growth)
     ->ArgName("outstanding")
