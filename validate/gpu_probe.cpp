@@ -148,6 +148,7 @@ Use use_of_operation(const ProbeFile& file, const ProbeRow& row) {
   if (op == "none" || op == "globaltimer") return unused("costs of the measurement itself");
   if (op == "fence.cta" || op == "st8+fence.cta") return use(op, kShort);
   if (op == "fence.sys") return use("fence.sys", kAlike);
+  if (op == "st8+fence.sys" && host) return use("st8+fence.sys host", kAlike);
   // The older program's own cost hides the first store.
   if (op == "st8+fence.sys") return use(file.marrow_probe ? op : "fence.sys", kAlike);
   if (op == "st64+fence.sys")
@@ -389,7 +390,6 @@ config::SystemSpec still(config::SystemSpec spec) {
   spec.host.notice_spread_ns = 0;
   // One machine stands alone.
   spec.has_nic = false;
-  spec.nvlink.peers = 0;
   return spec;
 }
 
@@ -444,6 +444,7 @@ const std::map<std::string, Model>& models() {
     op("st64+fence.sys less one", {store(kLine, 16, 3), fence(Scope::kSys)});
     op("both+fence.gpu", then({st64[0], store(kHostLine, 8)}, fence(Scope::kGpu)));
     op("both+fence.sys", then({st64[0], store(kHostLine, 8)}, fence(Scope::kSys)));
+    op("st8+fence.sys host", {store(kHostLine, 8), fence(Scope::kSys)});
     op("st8+fence.gpu host", {store(kHostLine, 8), fence(Scope::kGpu)});
     for (const bool far : {false, true}) {
       const std::string side = far ? " far" : " near";

@@ -109,14 +109,14 @@ TEST_F(GpuProbeFile, TellsTheLineOfWhatIsNoRow) {
 }
 
 /// Machines are one a process: each prediction is made in one of its own.
-double predicted(const std::string& model) {
+double predicted(const std::string& model, const config::SystemSpec& system = spec()) {
   int ends[2];
   if (pipe(ends) != 0) return -1;
   const pid_t pid = fork();
   if (pid == 0) {
     double value = -1;
     try {
-      value = GpuProbe(spec()).predict(model);
+      value = GpuProbe(system).predict(model);
     } catch (const std::exception&) {
     }
     const auto wrote = write(ends[1], &value, sizeof value);
@@ -150,6 +150,14 @@ TEST(GpuProbeModel, APathThatNothingSharesIsTheSumOfItsParameters) {
 
 // The second look finds the answer. The first waits behind the flag's own store, so that both looks
 // take two reads of a line that a core wrote and read_after_store_ns, less what the store is ahead.
+// Probe row op st8+fence.sys host of a pair: 2822 (h200x2-l), not the 1171 of one GPU.
+TEST(GpuProbeModel, ASystemFenceBehindAHostStoreIsTheLongerOneWhereNvlinkReachesAPeer) {
+  auto s = spec();
+  s.nvlink.peers = 1;
+  EXPECT_NEAR(predicted("st8+fence.sys host", s),
+              s.gpu.store_cycles + s.gpu.fence_sys_host_peer_cycles, 0.1);
+}
+
 TEST(GpuProbeModel, APingPongWithTheHostTakesTwoLooks) {
   const auto s = spec();
   const double look = s.gpu.load_cycles + (s.pcie.round_trip_ns + s.host.snoop_ns) * 1.98;
