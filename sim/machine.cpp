@@ -313,6 +313,16 @@ std::uint32_t Machine::default_sm(std::uint32_t block) const {
   return place < even ? place * 2 : (place - even) * 2 + 1;
 }
 
+bool Machine::overfills(const trace::Traffic& traffic) {
+  using Place = trace::Traffic::Place;
+  if (traffic.place == Place::kWire) return traffic.gbps >= spec_.wire.gbps;
+  ProcessingElement& pe = *pes_[traffic.pe];
+  const bool gpu = traffic.place <= Place::kGpuLinkDown;
+  const pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
+  return wires.length_ps(wires.train(pcie::TlpKind::kMemWr, traffic.bytes)) >=
+         ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps);
+}
+
 void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
   using Place = trace::Traffic::Place;
   const bool done =
@@ -349,6 +359,20 @@ void Machine::run(const RunSetup& setup) {
     if (traffic.pe >= pes || (traffic.place >= trace::Traffic::Place::kNicLinkUp && !spec_.has_nic))
       throw InputError(where, "its traffic passes a place that the system does not have",
                        "name a processing element of the system; nic_link_* and wire need a NIC");
+  for (const trace::Traffic& traffic : run.traffic)
+    if (overfills(traffic))
+      throw InputError(where,
+                       fmt::format("background of {:g} Gb/s in pieces of {} B is more than its {} "
+                                   "carries, and what comes behind it would wait for ever",
+                                   traffic.gbps, traffic.bytes,
+                                   trace::kTrafficPlaces[static_cast<std::size_t>(traffic.place)]),
+                       "give it a smaller gbps, or larger pieces (bytes)");
+  if (program.nvlink.present)
+    for (const trace::Lane& lane : run.lanes)
+      if (lane.background)
+        throw InputError(where + " with protocol " + program.protocol,
+                         "background warps are not carried out across NVLink",
+                         "write them as a run's own warps, or load the links with nvlink_copies");
   std::vector<std::uint32_t> lanes_of_pe(pes, 0);
   for (const trace::Lane& lane : run.lanes) {
     if (lane.pe >= pes)

@@ -84,6 +84,8 @@ class Machine {
 
  private:
   /// Bytes of background traffic pass, and the next ones follow.
+  /// Would its place never be free again?
+  bool overfills(const trace::Traffic& traffic);
   void pass(trace::Traffic& traffic, Ps at_ps);
 
   const config::SystemSpec spec_;

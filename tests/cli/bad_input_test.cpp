@@ -397,5 +397,28 @@ TEST_F(BadSetting, AChoiceThatIsNotOfferedIsRefused) {
                  {"doorbell_in", "'nic'"});
 }
 
+// More than a place carries: what comes behind it would wait for ever.
+TEST_F(BadTrace, BackgroundThatOverfillsItsPlaceIsRefused) {
+  for (const char* at : {"gpu_link_up", "gpu_link_down", "nic_link_up", "nic_link_down", "wire"}) {
+    make("full.yaml",
+         std::string("machine: made-up\nruns:\n  - {name: r, protocol: gdaki, warps: 1, "
+                     "queues: 1, puts_per_warp: 5, bytes: 8, background: [{at: ") +
+             at + ", gbps: 600, bytes: 4096}]}\n");
+    expect_refused(
+        {"run", "--system", source_file("configs/systems/p-ib.yaml"), "--trace", "full.yaml"},
+        {"run 'r'", "600 Gb/s", at, "smaller gbps"});
+  }
+}
+
+TEST_F(BadTrace, BackgroundWarpsAcrossNvlinkAreRefused) {
+  make("warps.yaml",
+       "machine: made-up\nruns:\n  - {name: r, protocol: nvshmem-p2p, warps: 1, queues: 1, "
+       "puts_per_warp: 5, bytes: 64, does: [put], background: [{warps: 1, does: [put], bytes: "
+       "64}]}\n");
+  expect_refused(
+      {"run", "--system", source_file("configs/systems/h200x2-l.yaml"), "--trace", "warps.yaml"},
+      {"run 'r'", "across NVLink", "nvlink_copies"});
+}
+
 }  // namespace
 }  // namespace marrow::cli
