@@ -191,6 +191,11 @@ nic::WorkRequest work_request(const Program& program, const QueueLayout& layout,
   return request;
 }
 
+/// From one piece of traffic to the next.
+Ps period_ps(const trace::Traffic& traffic) {
+  return ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps);
+}
+
 /// A completion's owner bit is the same again after two passes over the ring. Whoever looks for it
 /// after a whole pass has come by misses it; whoever is two passes ahead takes an old one for it.
 bool waits_by_owner_bit(const Program& program) {
@@ -313,14 +318,16 @@ std::uint32_t Machine::default_sm(std::uint32_t block) const {
   return place < even ? place * 2 : (place - even) * 2 + 1;
 }
 
-bool Machine::overfills(const trace::Traffic& traffic) {
-  using Place = trace::Traffic::Place;
-  if (traffic.place == Place::kWire) return traffic.gbps >= spec_.wire.gbps;
+pcie::Duplex& Machine::wires_of(const trace::Traffic& traffic) {
   ProcessingElement& pe = *pes_[traffic.pe];
-  const bool gpu = traffic.place <= Place::kGpuLinkDown;
-  const pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
-  return wires.length_ps(wires.train(pcie::TlpKind::kMemWr, traffic.bytes)) >=
-         ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps);
+  const bool gpu = traffic.place <= trace::Traffic::Place::kGpuLinkDown;
+  return (gpu ? pe.link : *pe.nic_link).wires();
+}
+
+bool Machine::overfills(const trace::Traffic& traffic) {
+  if (traffic.place == trace::Traffic::Place::kWire) return traffic.gbps >= spec_.wire.gbps;
+  const pcie::Duplex& wires = wires_of(traffic);
+  return wires.length_ps(wires.train(pcie::TlpKind::kMemWr, traffic.bytes)) >= period_ps(traffic);
 }
 
 void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
@@ -329,13 +336,11 @@ void Machine::pass(trace::Traffic& traffic, Ps at_ps) {
       lanes_left_ == 0 &&
       std::none_of(books_->begin(), books_->end(), [](const auto& b) { return b.in_flight() > 0; });
   if (done) return;
-  ProcessingElement& pe = *pes_[traffic.pe];
-  const bool gpu = traffic.place <= Place::kGpuLinkDown;
   const bool up = traffic.place == Place::kGpuLinkUp || traffic.place == Place::kNicLinkUp;
-  pcie::Duplex& wires = (gpu ? pe.link : *pe.nic_link).wires();
+  pcie::Duplex& wires = wires_of(traffic);
   wires.send(up ? pcie::Way::kUp : pcie::Way::kDown, at_ps,
              wires.train(pcie::TlpKind::kMemWr, traffic.bytes));
-  traffic_.push(at_ps + ps_from_ns(static_cast<double>(traffic.bytes) * 8 / traffic.gbps), traffic);
+  traffic_.push(at_ps + period_ps(traffic), traffic);
 }
 
 void Machine::run(const RunSetup& setup) {

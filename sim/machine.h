@@ -84,6 +84,8 @@ class Machine {
 
  private:
   /// Bytes of background traffic pass, and the next ones follow.
+  /// The link that it passes, where that is no wire's port.
+  pcie::Duplex& wires_of(const trace::Traffic& traffic);
   /// Would its place never be free again?
   bool overfills(const trace::Traffic& traffic);
   void pass(trace::Traffic& traffic, Ps at_ps);

@@ -145,24 +145,20 @@ std::vector<Scenario> scenarios(const Program& program, const CheckOptions& opti
                           "payload, entry, record and doorbell of one lane, and its "
                           "source once it has waited"));
   }
-  if (waits && has(p, OpKind::kQuiet)) {
+  const auto writes_after = [&](OpKind waiting, const char* name, const char* what) {
     Scene s(p, options, one);
     const auto a = s.lane("A", 0, 0);
     s.write(a, "a");
-    s.call(a, OpKind::kPut, "a", true);
+    s.call(a, waiting, "a", true);
     s.write(a, "a");
-    list.push_back(s.done("put that waits", "its source once the put has waited"));
-  }
+    list.push_back(s.done(name, what));
+  };
+  if (waits && has(p, OpKind::kQuiet))
+    writes_after(OpKind::kPut, "put that waits", "its source once the put has waited");
   const auto& signalled = p.of(OpKind::kPutSignal);
   if (std::any_of(signalled.begin(), signalled.end(),
-                  [](const Step& s) { return s.condition == Condition::kWaits; })) {
-    Scene s(p, options, one);
-    const auto a = s.lane("A", 0, 0);
-    s.write(a, "a");
-    s.call(a, OpKind::kPutSignal, "a", true);
-    s.write(a, "a");
-    list.push_back(s.done("put with signal that waits", "its source once it has waited"));
-  }
+                  [](const Step& s) { return s.condition == Condition::kWaits; }))
+    writes_after(OpKind::kPutSignal, "put with signal that waits", "its source once it has waited");
   const OpKind beside = has(p, OpKind::kPut) ? OpKind::kPut : OpKind::kPutSignal;
   if (options.use.reuses_sources && has(p, beside)) {
     Scene s(p, options, one);
