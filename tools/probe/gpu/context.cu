@@ -83,4 +83,17 @@ const char* name_of(CopyLoad load) {
   return load == CopyLoad::kDeviceToHost ? "d2h" : "none";
 }
 
+void for_each_peer(Context& context, const std::function<void(int peer)>& measure) {
+  int gpus = 0;
+  MARROW_CUDA(cudaGetDeviceCount(&gpus));
+  const int mine = context.device_number();
+  for (int peer = 0; peer < gpus; ++peer) {
+    int can = 0;
+    if (peer != mine) MARROW_CUDA(cudaDeviceCanAccessPeer(&can, mine, peer));
+    if (!can) continue;
+    measure(peer);
+    if (context.quick()) return;
+  }
+}
+
 }  // namespace marrow::probe

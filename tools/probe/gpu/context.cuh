@@ -122,6 +122,8 @@ void measure_peers_loaded(Context& context);
 void measure_peers_others(Context& context);
 void measure_peers_fences(Context& context);
 
+/// Measures with each GPU whose memory this one reaches; a quick probe with the first alone.
+void for_each_peer(Context& context, const std::function<void(int peer)>& measure);
 SideMap find_sides(Context& context);
 double measure_none(Context& context);
 

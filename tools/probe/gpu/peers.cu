@@ -360,15 +360,8 @@ void bulk(Context& context, const Pair& pair) {
 }  // namespace
 
 void measure_peers(Context& context) {
-  int gpus = 0;
-  MARROW_CUDA(cudaGetDeviceCount(&gpus));
-  const int mine = context.device_number();
-  int reached = 0;
-  for (int peer = 0; peer < gpus; ++peer) {
-    int can = 0;
-    if (peer != mine) MARROW_CUDA(cudaDeviceCanAccessPeer(&can, mine, peer));
-    if (!can || (context.quick() && reached > 0)) continue;
-    ++reached;
+  for_each_peer(context, [&](int peer) {
+    const int mine = context.device_number();
     int rank = 0, atomics = 0;
     MARROW_CUDA(cudaDeviceGetP2PAttribute(&rank, cudaDevP2PAttrPerformanceRank, mine, peer));
     MARROW_CUDA(
@@ -384,7 +377,7 @@ void measure_peers(Context& context) {
     pingpongs(context, pair);
     puts(context, pair);
     bulk(context, pair);
-  }
+  });
 }
 
 }  // namespace marrow::probe

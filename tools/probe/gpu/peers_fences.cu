@@ -278,13 +278,7 @@ class Fences {
 }  // namespace
 
 void measure_peers_fences(Context& context) {
-  int gpus = 0;
-  MARROW_CUDA(cudaGetDeviceCount(&gpus));
-  const int mine = context.device_number();
-  for (int peer = 0; peer < gpus; ++peer) {
-    int can = 0;
-    if (peer != mine) MARROW_CUDA(cudaDeviceCanAccessPeer(&can, mine, peer));
-    if (!can) continue;
+  for_each_peer(context, [&](int peer) {
     Fences fences(context, peer);
     for (const int blocks : {1, 2, 4, 8, 16, 32, 64, 128}) {
       for (const std::uint32_t gap : {0u, 8000u}) {
@@ -305,8 +299,7 @@ void measure_peers_fences(Context& context) {
       fences.offsets(Act::kOwnStoreFence, theirs);
     for (const int blocks : {1, 8, 16, 32, 64, 128, 132})
       for (const bool each : {false, true}) fences.shares(blocks, each);
-    if (context.quick()) return;
-  }
+  });
 }
 
 }  // namespace marrow::probe

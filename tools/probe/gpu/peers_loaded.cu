@@ -369,22 +369,14 @@ void measure_others(Context& context, int peer) {
                          {blocks, bytes, tokens, false, Beside::kNothing, form});
 }
 
-void for_each_peer(Context& context, void (*measure)(Context&, int)) {
-  int gpus = 0;
-  MARROW_CUDA(cudaGetDeviceCount(&gpus));
-  const int mine = context.device_number();
-  for (int peer = 0; peer < gpus; ++peer) {
-    int can = 0;
-    if (peer != mine) MARROW_CUDA(cudaDeviceCanAccessPeer(&can, mine, peer));
-    if (!can) continue;
-    measure(context, peer);
-    if (context.quick()) return;
-  }
-}
-
 }  // namespace
 
-void measure_peers_loaded(Context& context) { for_each_peer(context, measure_pair); }
-void measure_peers_others(Context& context) { for_each_peer(context, measure_others); }
+void measure_peers_loaded(Context& context) {
+  for_each_peer(context, [&](int peer) { measure_pair(context, peer); });
+}
+
+void measure_peers_others(Context& context) {
+  for_each_peer(context, [&](int peer) { measure_others(context, peer); });
+}
 
 }  // namespace marrow::probe
